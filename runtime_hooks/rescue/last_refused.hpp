@@ -100,9 +100,9 @@ class LastRefused {
 
   // Number of refusals of the last refused request that one incident (a row of the ledger) counts.
   struct Count {
-    // The incident that counts these refusals; 0: none does.
+    // The incident that counts the refusals of this entry; 0: none does.
     IncidentId incident;
-    // Number of these refusals; 0: the entry is unused.
+    // Number of refusals that this entry counts; 0: the entry is unused.
     std::uint32_t times = 0;
   };
   // Adds one refusal of the last refused request to the entry of `incident` in `counts_`. 0: no

@@ -59,8 +59,8 @@ class PendingFrees {
     CUevent event = nullptr;  // the event; null only in an unused entry
     // The row of the event's stream; null: the calling thread's own default stream.
     NotedStream* noted = nullptr;
-    // The stream's handle, or for a thread's own default stream the context's handle with bit 1 set
-    // (NotedStream::key).
+    // Key of the event's stream, as in NotedStream: the stream's handle; for a thread's own default
+    // stream, the context's handle with bit 1 set.
     std::uint64_t key = 0;
   };
 
@@ -121,7 +121,7 @@ class PendingFrees {
     bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
-    // Keeps streams from joining captures in progress, for the length of a scope.
+    // Keeps streams from joining stream captures in progress, for the length of a scope.
     class NoneJoins;
     // Most events that one refused request has in streams of the current context.
     static constexpr std::size_t limit = 64;
@@ -218,9 +218,11 @@ class PendingFrees {
   // An event in a stream of a context that is not current in the requesting thread. Another thread
   // may end that context at any time. Guarded by lock_.
   struct Elsewhere {
-    std::uint32_t owner = 0;  // AwaitedEvents::owner_ of the event's object; 0: the row is vacant
-    ContextId context;        // context of the event's stream
-    AwaitedEvent event{};     // the event, and the row and key of its stream
+    // Number of the AwaitedEvents object that has the event (AwaitedEvents::owner_); 0: the row is
+    // vacant.
+    std::uint32_t owner = 0;
+    ContextId context;     // context of the event's stream
+    AwaitedEvent event{};  // the event, and the row and key of its stream
   };
   // Most events in streams of contexts that are not current, for the refused requests of all
   // threads together.

@@ -14,18 +14,20 @@ namespace cuwarden::rescue {
 // A request of the program for memory, or for something that takes memory. Two equal values count
 // as one request that was repeated.
 struct Request {
-  std::uint64_t bytes = 0;                      // size of the request; 0: the call does not say
-  DeviceOrdinal device = no_device;             // device of the memory; no_device: host memory
-  HookId api{};                                 // the CUDA function that the program called
-  Kind kind{};                                  // kind of the memory
-  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
+  std::uint64_t bytes = 0;           // size of the request; 0: the call does not say
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
+  HookId api{};                      // the CUDA function that the program called
+  Kind kind{};                       // kind of the memory
+  // Thing that the call asked for, such as memory, a context or a graph.
+  ledger::Asked asked = ledger::Asked::memory;
   bool operator==(const Request&) const = default;
 };
 
 // Device memory that a call other than an allocation needs for its own work. Such calls make a
 // context, a stream or a graph, load code, launch a kernel, copy, or raise a limit.
 struct Need {
-  ledger::Asked asked = ledger::Asked::memory;  // the thing that the program asked for
+  // Thing that the call asked for, such as a context, a graph or a launch.
+  ledger::Asked asked = ledger::Asked::memory;
   DeviceOrdinal device = no_device;  // device of the memory; no_device: the current context's
   // Bytes that the call needed; 0 if unknown. If known, every error of the call counts as a
   // refusal; otherwise only OUT_OF_MEMORY does. For a context, an error that the device's compute

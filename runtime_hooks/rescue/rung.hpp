@@ -54,7 +54,8 @@ struct RescueConditions {
   std::uint32_t noted = 0;
   // Size of the refused request, in bytes; 0: the call does not say.
   std::uint64_t bytes = 0;
-  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
+  // Thing that the call asked for, such as memory, a context or a graph.
+  ledger::Asked asked = ledger::Asked::memory;
   // Bytes of the device that this process's implicit memory takes, as far as they are known:
   // contexts, code, local memory, heaps, streams and executable graphs.
   std::uint64_t implicit_bytes = 0;

@@ -260,7 +260,8 @@ class ServingPools final : public tracking::ReadingListener {
   bool may_serve() const noexcept {
     return parts_.spill.enabled() || settings_.pool != PoolUse::never;
   }
-  // Returns true if the device is known to have a context, or if its ordinal is not from 0 to 63.
+  // Returns true if the process is known to have a context on the device. True, too, if the
+  // device's ordinal is not from 0 to 63.
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
@@ -268,9 +269,9 @@ class ServingPools final : public tracking::ReadingListener {
   // device's memory is locked: freed by the program, but in slabs that are partly live.
   // `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
-  // Lets this device and all others with a context reach each other's pool memory. Adds the device
-  // to `used_`, the devices with a context. If the driver refuses the access, sets `are_apart_`:
-  // the pool then serves no more device memory.
+  // Lets this device, and all others on which the process has a context, reach each other's pool
+  // memory. Adds the device to `used_`, the devices with a context. If the driver refuses the
+  // access, sets `are_apart_`: the pool then serves no more device memory.
   void grant_for(DeviceOrdinal) noexcept;
   // Removes the permissions that grant_for() has recorded between this device and the others, and
   // the device's bit in used_. To be called after the process's last context on the device has
@@ -292,7 +293,7 @@ class ServingPools final : public tracking::ReadingListener {
   std::uint64_t allocate_here(const Allocate&) noexcept;
 
   // Returns true if memory that the program freed during a stream capture is still kept, and no
-  // stream is captured now.
+  // stream is captured at present.
   bool may_free_deferred() noexcept {
     return (parts_.spill.has_deferred() || parts_.device.deferred().any() ||
             parts_.pinned.deferred().any()) &&
@@ -301,7 +302,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns true if the current context has no unfinished work. False, too, if that is not found
   // out within a millisecond.
   bool is_idle_here() noexcept;
-  // Does the work of free_deferred(). No stream may be captured.
+  // Frees memory of the current context that the program freed while a stream was captured, after
+  // waiting for the context. To be called only while no stream is captured.
   void free_deferred_now() noexcept;
 
   // Returns true if no context of the process has unfinished work. False if that cannot be found
@@ -342,8 +344,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() pauses the program no more, because the
   // last pause was in vain. 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
-  // Requests, modulo 16, that note_pool_now_and_then() has counted since it last wrote the pool's
-  // figures to the ledger.
+  // Requests that the pool has served since note_pool_now_and_then() last wrote the pool's figures
+  // to the ledger; at most 15.
   std::atomic<std::uint32_t> calls_since_noted_{0};
   // Sum of the bytes that the device lacked for refused requests, over those calls of mesh() that
   // have freed memory.

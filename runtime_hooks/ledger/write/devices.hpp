@@ -56,7 +56,8 @@ struct ImplicitChange {
   // Other processes' memory is included, this process's recorded allocations are not. Replaces the
   // device's number; 0: the number stays.
   std::uint64_t used_after_first_context_bytes = 0;
-  // Bytes that the driver took for contexts after the first one; negative: it gave them back.
+  // Bytes that the driver took for contexts other than the process's first one on the device;
+  // negative: it gave them back.
   std::int64_t context_bytes = 0;
   // Bytes that the driver took for code (modules); negative: it gave them back.
   std::int64_t module_bytes = 0;

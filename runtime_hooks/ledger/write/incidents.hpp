@@ -13,7 +13,8 @@
 
 namespace cuwarden::ledger {
 
-// A refused request, as Incidents::refused() or Incidents::failed() has counted it.
+// Result of Incidents::refused() and Incidents::failed(): the incident that counts a refused
+// request.
 struct Refused {
   IncidentId incident;  // the incident that counts the refusal; 0: none, for lack of room
   // True if this is the incident's first refusal. The caller must then pass the facts of the moment
@@ -111,10 +112,11 @@ class Incidents {
   // before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that used the device when the incident's request was refused. Does nothing
-  // if the table is full. Returns a copy of the process whose texts lie in the ledger, and are
-  // empty if there was no room.
+  // if the table is full. Returns a copy of the argument whose texts lie in the ledger; a text is
+  // empty if there was no room for it.
   OtherProcess add_process(IncidentId, const OtherProcess&) noexcept;
-  // Adds the slabs of one size class to the incident. Does nothing if the table is full.
+  // Adds the figures of the driver's slabs of one size class to the incident. Does nothing if the
+  // table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
   // Adds all the driver's slabs on the request's device to the incident. Stores none of the slabs
   // if they would take more than half of the table's remaining rows. Must be called at most once
@@ -155,8 +157,8 @@ class Incidents {
   // Adds a holder (a group that held much memory at the refusal) to the incident. Returns the
   // holder's row in the table of holders; 0 if there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
-  // Calls visit(row, counts) for each group of the device (-1: of the host), even if its memory is
-  // no longer live. `counts`: the group's GroupCounts.
+  // Calls visit(row, counts) for each group of the device (-1: of the host), also for those without
+  // live memory. `row`: row of the group. `counts`: the group's GroupCounts.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 

@@ -98,7 +98,7 @@ class Writer {
   PythonTable& python;            // Python functions in the stacks
   GroupTable& groups;    // groups: allocations with the same call stack, function, kind and device
   Totals& totals;        // counters of groups, and of all memory of one kind on one device
-  Devices& devices;      // devices: readings, memory that the driver took by itself, pool, spills
+  Devices& devices;      // devices: readings, implicit memory, the pool's figures, spilled bytes
   Incidents& incidents;  // refused requests
   Threads& threads;      // threads that made recorded calls
   ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks

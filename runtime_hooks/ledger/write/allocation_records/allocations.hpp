@@ -63,7 +63,7 @@ class Allocations {
   // false, and changes nothing, if this is the last close or the address has no such record. The
   // caller then ends the record with take().
   bool closed_not_last(Space, DeviceAddress) noexcept;
-  // Counts a free of an address that has no allocation record.
+  // Adds 1 to the ledger's number of frees of addresses that have no allocation record.
   void count_unknown_free() noexcept;
   // Ends the records of all memory that a context owned, after the context was destroyed. The
   // groups count this memory as released (Group::released_*), not as freed.

@@ -12,7 +12,7 @@ namespace cuwarden::ledger {
 // The fields of an allocation record (struct Record), without its key (space and address) and its
 // `state`.
 struct RecordFields {
-  GroupId group;              // group in which the allocation counts; 0: none
+  GroupId group;              // group that counts the allocation; 0: none
   ByteCount bytes;            // size as the program requested it; 0: unknown
   std::uint64_t time_ns = 0;  // time of the allocation in nanoseconds since process start
   ContextId context;          // context that the memory belongs to; 0: none
@@ -55,8 +55,8 @@ struct TakenRecord {
   Space space{};               // kind of number that `address` is, such as a pointer or a handle
   DeviceAddress address;       // address or handle; with `space`, the record's key
   RecordFields fields;         // the record's other fields; group 0: the address had no record
-  std::uint64_t taken_ns = 0;  // time of take(), since process start
-  // True if the address had a record.
+  std::uint64_t taken_ns = 0;  // time of Allocations::take(), in ns since process start
+  // True if Allocations::take() has found a record of the address.
   explicit operator bool() const { return fields.group.value != 0; }
 };
 

@@ -132,7 +132,8 @@ class RecordIndex {
   }
   static_assert(partition_count == 1 << 8);
   // Returns the index in Partition::slots of the live record with this space and address; no_slot
-  // if there is none. `hash`: hash_of() of both. The caller holds the partition's lock.
+  // if there is none. `hash`: hash_of() the space and address. The caller holds the partition's
+  // lock.
   std::uint32_t slot_of(const Partition&, std::uint64_t hash, Space, DeviceAddress) const noexcept;
   // Makes sure that the partition's table has room for one more record. Returns false if it has not
   // and there is no memory. The caller holds the partition's lock.
@@ -152,8 +153,9 @@ class RecordIndex {
   // Gives the partition a new range of unused rows, in Partition::fresh and fresh_end. Returns
   // false if the ledger has no room.
   bool take_fresh_rows(Partition&) noexcept;
-  // Adds a live record with this key and these fields to the partition. Returns its row; 0 if there
-  // is no room. No record in the index may have the key. The caller holds the partition's lock.
+  // Adds a live record with this key (space and address) and these fields to the partition. `hash`:
+  // hash_of() the key. Returns the record's row; 0 if there is no room. The index must have no
+  // record with the key. The caller holds the partition's lock.
   RecordId put_new(Partition&, std::uint64_t hash, Space, DeviceAddress,
                    const RecordFields&) noexcept;
   // Adds the row of an ended record to the partition's list of free rows. The caller holds the

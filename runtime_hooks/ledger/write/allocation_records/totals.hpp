@@ -108,7 +108,7 @@ class Totals {
 
    private:
     FutexLock lock_;  // the lock itself, which is never waited for
-    // Time since process start at which the lock was taken; 0: it is not held.
+    // Time, in ns since process start, at which the lock was taken; 0: it is not held.
     std::atomic<std::uint64_t> held_since_ns_;
   };
   // Adds reason_recording_stopped to the ledger if the lock has been held for more than 10 s: its
@@ -148,8 +148,8 @@ class Totals {
   // `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
-  // Subtracts one live allocation of `bytes` from the group's series. The shard is the calling
-  // thread's. `now_ns`: time since process start.
+  // Subtracts one live allocation of `bytes` from the group's series (all memory of one kind on one
+  // device). The shard is the calling thread's. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Stores the present live number and bytes of each group of the series (all memory of one kind on
   // one device) as those at the series' peak. Does nothing if another thread is storing them.

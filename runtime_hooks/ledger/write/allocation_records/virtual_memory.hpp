@@ -46,8 +46,8 @@ class VirtualMemory {
   // which another handle may get this handle's value. If the driver refuses, the caller calls
   // release_undo(). Returns false, and changes nothing, if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
-  // Adds the reference to the handle again that release_begin() removed, because the driver refused
-  // the release.
+  // Undoes a call of release_begin(), because the driver refused the release: adds the handle's
+  // reference again.
   void release_undo(DeviceAddress handle) noexcept;
   // Adds the record of a mapping (cuMemMap) of `handle` at `address`. `bytes`: size of the mapping.
   // `group`: group of the mapping; 0: none. Ends the record of an older mapping at `address`. If
@@ -58,8 +58,8 @@ class VirtualMemory {
   // driver's cuMemUnmap. If the driver refuses, the caller calls unmap_undo(). Returns false if no
   // mapping that begins in the range has a record.
   bool unmap_begin(DeviceAddress from, ByteCount bytes) noexcept;
-  // Undoes a call of unmap_begin(), because the driver refused to unmap: makes the records of the
-  // mappings live again. Leaves out mappings whose address is in use again. The arguments equal
+  // Undoes a call of unmap_begin(), because the driver refused to unmap: makes the mappings'
+  // records live again. Leaves out mappings whose address is in use again. The arguments equal
   // those of unmap_begin().
   void unmap_undo(DeviceAddress from, ByteCount bytes) noexcept;
 
@@ -68,7 +68,7 @@ class VirtualMemory {
   // changes are remembered. When the oldest one is forgotten, the row of its ended record becomes
   // free for another record.
   struct Pending {
-    std::uint32_t row;        // row of the handle's or mapping's record
+    std::uint32_t row;        // ledger row of the handle's or mapping's record
     bool ended;               // true if the change has ended the record
     bool released;            // true if release_begin() removed the last reference to the handle
     bool unmapped;            // true if unmap_begin() of [address, address + bytes) ended a mapping
