@@ -21,8 +21,9 @@ class Ladder {
   // Returns true if the settings allow rungs to be tried for refused requests.
   bool enabled() const noexcept { return settings_.enabled; }
   // Returns true if there is a rung that costs the program something and may be tried. Such rungs
-  // are meshing, waiting and spilling, if they are turned on, and reclaimers, if one is registered
-  // and may be called. They run only if RescueConditions::is_last_resort_due is true.
+  // are meshing, waiting and spilling, if they are turned on, and reclaimers (functions that empty
+  // caches), if one is registered and may be called. They run only if
+  // RescueConditions::is_last_resort_due is true.
   bool has_last_resorts() const noexcept {
     return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
   }
@@ -43,11 +44,13 @@ class Ladder {
   Rescued climb(const RefusedCall&, const RescueConditions&, TriedRungs&);
 
  private:
-  // Returns the number of reclaimers that were ever registered; 0 if none can be registered.
+  // Returns the number of reclaimers (functions that empty caches) that were ever registered; 0 if
+  // none can be registered.
   std::uint32_t reclaimers() const noexcept {
     return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
   }
-  // Returns true if a reclaimer is registered and the settings allow time to call it.
+  // Returns true if a reclaimer (a function that empties a cache) is registered and the settings
+  // allow time to call it.
   bool has_reclaimers() const noexcept {
     return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
            settings_.reclaimers->any();

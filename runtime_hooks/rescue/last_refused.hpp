@@ -59,8 +59,8 @@ class LastRefused {
     }
     *this = {};
   }
-  // Notes that the ledger counts the last refusal with the incident `to`, and with `from` no more.
-  // `from` is the incident that was given for the refusal before. Neither is 0.
+  // Replaces the incident that counts the last refusal: `from`, which add() or moved() was given
+  // for that refusal, by `to`. Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;

@@ -72,20 +72,24 @@ class PendingFrees {
       : captures_(captures), first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
   // Returns true if freed_in() need not be called for a free in this stream: the calling thread's
-  // last free was in the same stream, and the stream still counts as one with pending frees. Always
-  // false for default streams, because the handle does not tell their context.
+  // last free was in the same stream, and the stream still counts as one with pending frees
+  // (cuMemFreeAsync, not synchronised since). Always false for default streams, because the handle
+  // does not tell their context.
   bool was_noted_last(CUstream) const noexcept;
-  // Adds the stream to those with pending frees. `ContextId`: the stream's context. Must be called
-  // before the driver's cuMemFreeAsync. If 512 streams are known already, the stream is left out.
+  // Adds the stream to those with pending frees (cuMemFreeAsync, not synchronised since).
+  // `ContextId`: the stream's context. Must be called before the driver's cuMemFreeAsync. If 512
+  // streams are known already, the stream is left out.
   void freed_in(CUstream, ContextId) noexcept;
-  // Removes a stream from those with pending frees. Must be called before the driver destroys the
-  // stream, since its handle must not be used afterwards.
+  // Removes a stream from those with pending frees (cuMemFreeAsync, not synchronised since). Must
+  // be called before the driver destroys the stream, since its handle must not be used afterwards.
   void stream_ends(CUstream) noexcept;
-  // Removes all streams of a context from those with pending frees. Must be called before the
-  // driver ends the context. 0: the context is unknown, so the streams of all contexts are removed.
+  // Removes all streams of a context from those with pending frees (cuMemFreeAsync, not
+  // synchronised since). Must be called before the driver ends the context. 0: the context is
+  // unknown, so the streams of all contexts are removed.
   void context_ends(ContextId) noexcept;
-  // Waits until no thread is putting an event into a stream. Must be called after
-  // Captures::begins() has counted a capture and before the driver begins the capture.
+  // Waits until no other thread is putting an event into a stream, since the event might become
+  // part of the capture. Must be called after Captures::begins() has counted a capture and before
+  // the driver begins the capture.
   void capture_begins() noexcept;
 
   // The events by which one refused request waits for pending frees (memory freed in streams that
@@ -93,22 +97,23 @@ class PendingFrees {
   // the current context; add_others() into those of other contexts.
   class AwaitedEvents {
    public:
-    // Puts an event into each stream of the current context that has pending frees, 64 streams at
-    // most. Of the default streams, only the calling thread's own one gets an event. `current`: the
-    // current context. `device`: device of the request, for add_others(). All references outlive
-    // the object.
+    // Puts an event into each stream of the current context that has pending frees (cuMemFreeAsync,
+    // not synchronised since), into 64 streams at most. Of the default streams, only the calling
+    // thread's own one gets an event. `current`: the current context. `device`: device of the
+    // request, for add_others(). All references outlive the object.
     AwaitedEvents(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
                   ContextId current, DeviceOrdinal device);
     // Destroys the events that were not reached.
     ~AwaitedEvents();
     AwaitedEvents(const AwaitedEvents&) = delete;
     AwaitedEvents& operator=(const AwaitedEvents&) = delete;
-    // Puts events into streams with pending frees in the device's live contexts other than the
-    // current one, except default streams. Returns true if it put in any.
+    // Puts events into streams with pending frees (cuMemFreeAsync, not synchronised since) in the
+    // device's live contexts other than the current one, except default streams. Returns true if it
+    // put in any.
     bool add_others();
-    // Returns true while the object knows pending frees that were not synchronised yet. Frees for
-    // which has_left_out() is true do not count. False once another thread was found to keep the
-    // lock of PendingFrees for too long.
+    // Returns true while the object knows pending frees (cuMemFreeAsync) that were not synchronised
+    // yet. Frees for which has_left_out() is true do not count. False once another thread was found
+    // to keep the lock of PendingFrees for too long.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
@@ -116,8 +121,9 @@ class PendingFrees {
     // serve other requests. If the current context is idle, also synchronises its default streams.
     // Returns true if there was anything to synchronise: the caller then asks the driver again.
     bool synchronise_reached();
-    // Returns true if streams with pending frees got no event because of stream captures: they are
-    // captured themselves, or the driver could not be asked if they are.
+    // Returns true if streams with pending frees (cuMemFreeAsync, not synchronised since) got no
+    // event because of stream captures: they are captured themselves, or the driver could not be
+    // asked if they are.
     bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
@@ -187,14 +193,14 @@ class PendingFrees {
     bool is_over_ = false;
   };
 
-  // Returns a number that changes when memory is freed in a stream that had no pending frees. A
-  // caller whose request failed compares it with an earlier value to find out if more memory may be
-  // had.
+  // Returns a number that changes when memory is freed (cuMemFreeAsync) in a stream whose earlier
+  // frees were all synchronised. A caller whose request failed compares it with an earlier value to
+  // find out if more memory may be had.
   std::uint32_t noted() const noexcept { return noted_.load(std::memory_order_relaxed); }
 
  private:
-  // Most streams with pending frees that are known at a time. Frees in further streams pend until
-  // the program itself synchronises them.
+  // Most streams with pending frees (cuMemFreeAsync, not synchronised since) that are known at a
+  // time. Frees in further streams pend until the program itself synchronises them.
   static constexpr std::size_t most_streams = 512;
   // Makes the stream's row vacant if it still has the key `key`; otherwise does nothing.
   void remove(NotedStream&, std::uint64_t key) noexcept;
@@ -231,11 +237,12 @@ class PendingFrees {
   Elsewhere elsewhere_[most_elsewhere];
   // Highest value of AwaitedEvents::owner_ so far; 0: no object has got one. Guarded by lock_.
   std::uint32_t last_owner_ = 0;
-  // Result of noted(): rises when memory is freed in a stream that had no pending frees.
+  // Result of noted(): rises when memory is freed (cuMemFreeAsync) in a stream whose earlier frees
+  // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // Number that rises when a stream leaves those with pending frees, or gets an event for a rescue.
-  // A thread notes the stream of a free only if its last free was in another stream, or if this
-  // number has changed since that free.
+  // Number that rises when a noted stream is removed because its frees were synchronised or it
+  // ended, and when a stream gets an event for a rescue. A thread notes the stream of a free only
+  // if its last free was in another stream, or if this number has changed since that free.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or asked for, so that no other thread destroys the
   // stream or its context during the call. (The driver does not reliably refuse the handle of a

@@ -34,7 +34,7 @@ bool is_reclaiming() noexcept;
 // when a request is refused. All threads may call the functions at any time.
 class Reclaimers {
  public:
-  // Most reclaimers that can be registered at a time.
+  // Most reclaimers (functions that empty caches) that can be registered at a time.
   static constexpr std::size_t limit = 16;
 
   // `process` starts threads; `clock` measures the waits for calls. Both outlive the object.
@@ -43,44 +43,47 @@ class Reclaimers {
   Reclaimers(const Reclaimers&) = delete;
   Reclaimers& operator=(const Reclaimers&) = delete;
 
-  // Registers a reclaimer. `name`: its name in messages and the report. `modules`: comma-separated
-  // list of parts of libraries' paths; the entry "python:gil" means Python's global interpreter
-  // lock. The reclaimer is not called for a request that comes through one of the libraries, or
-  // from a thread that holds the lock. Both texts are copied. `ReclaimFunction`: not null.
-  // `argument`: passed to each call of the function; may be null. Returns an id for remove(), from
-  // 1. Returns 0 if `limit` reclaimers are registered, if a text does not fit into its field of
-  // Entry, or if the object's lock cannot be had.
+  // Registers a reclaimer (a function that empties a cache). `name`: its name in messages and the
+  // report. `modules`: comma-separated list of parts of libraries' paths; the entry "python:gil"
+  // means Python's global interpreter lock. The reclaimer is not called for a request that comes
+  // through one of the libraries, or from a thread that holds the lock. Both texts are copied.
+  // `ReclaimFunction`: not null. `argument`: passed to each call of the function; may be null.
+  // Returns an id for remove(), from 1. Returns 0 if `limit` reclaimers are registered, if a text
+  // does not fit into its field of Entry, or if the object's lock cannot be had.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
-  // Removes the reclaimer with the id `id`. No new call of it begins. Waits for a call under way
-  // until `deadline_ns` on the clock that the constructor was given. Returns true once no call
-  // runs. Returns false if no reclaimer has the id; if the object's lock cannot be had, and nothing
-  // was removed; or if the call has not returned in time. In the last case remove() may be called
-  // again, to wait longer. A reclaimer may remove itself: remove() then waits for nothing and
-  // returns true.
+  // Removes the reclaimer (a function that empties a cache) with the id `id`. No new call of it
+  // begins. Waits for a call under way until `deadline_ns` on the clock that the constructor was
+  // given. Returns true once no call runs. Returns false if no reclaimer has the id; if the
+  // object's lock cannot be had, and nothing was removed; or if the call has not returned in time.
+  // In the last case remove() may be called again, to wait longer. A reclaimer may remove itself:
+  // remove() then waits for nothing and returns true.
   bool remove(int id, std::uint64_t deadline_ns) noexcept;
-  // Must be called in a forked child, which lacks the threads in which reclaimers were called.
-  // Marks these calls as ended, so that the reclaimers may be called again. A reclaimer that was
-  // being removed is removed.
+  // Must be called in a forked child, which lacks the threads in which reclaimers (functions that
+  // empty caches) were called. Marks these calls as ended, so that the reclaimers may be called
+  // again. A reclaimer that was being removed is removed.
   void forked() noexcept;
 
-  // Returns true if any reclaimer is registered.
+  // Returns true if any reclaimer (a function that empties a cache) is registered.
   bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
-  // Returns the number of reclaimers that were ever registered. A caller compares it with an
-  // earlier value to find out if a new one may help.
+  // Returns the number of reclaimers (functions that empty caches) that were ever registered. A
+  // caller compares it with an earlier value to find out if a new one may help.
   std::uint32_t changes() const noexcept { return added_.load(std::memory_order_relaxed); }
 
-  // Copy of a reclaimer's registration: its id, its name and its modules.
+  // Copy of the registration of a reclaimer (a function that empties a cache): its id, its name and
+  // its modules.
   struct Entry {
     int id = 0;  // the reclaimer's id; 0: the entry is empty
     // Texts that add() was given, each with a zero byte at its end.
     char name[64]{}, modules[256]{};
   };
-  // Copies the registration of the reclaimer at `index` (0 to limit - 1) to `Entry`. Returns false,
-  // with nothing copied, if none is registered at that index, or if it is being removed.
+  // Copies the registration of the reclaimer (a function that empties a cache) at `index` (0 to
+  // limit - 1) to `Entry`. Returns false, with nothing copied, if none is registered at that index,
+  // or if it is being removed.
   bool entry(std::size_t index, Entry&) noexcept;
 
-  // The memory that a reclaimer is asked to give back, and the time until which it is waited for.
+  // The memory that a reclaimer (a function that empties a cache) is asked to give back, and the
+  // time until which it is waited for.
   struct Wanted {
     // The driver's own functions. They outlive the reclaimer's thread, even after a timeout.
     const driver::RealDriver* real;
@@ -89,7 +92,8 @@ class Reclaimers {
     std::size_t bytes;          // size of the refused request
     std::uint64_t deadline_ns;  // time of the Reclaimers' clock until which to wait
   };
-  // Results of Reclaimers::call(), which calls a reclaimer in a new thread and waits for it.
+  // Results of Reclaimers::call(), which calls a reclaimer (a function that empties a cache) in a
+  // new thread and waits for it.
   enum class Answer : std::uint8_t {
     returned,    // the call is over: the reclaimer has returned, or it was too late to call it
     of_another,  // another thread's call of the reclaimer was under way, and has ended
@@ -98,14 +102,15 @@ class Reclaimers {
     no_thread,   // no thread could be started for the call
     gone,        // the reclaimer of this id was removed, or the object's lock cannot be had
   };
-  // Calls the reclaimer with the id `id` in a new thread. `index`: index of the reclaimer's slot, 0
-  // to limit - 1. Waits until it returns or Wanted::deadline_ns has come. If another thread's call
-  // of the reclaimer is under way, waits for that call instead. Sets `given_back` to the bytes that
-  // the reclaimer says it has freed, if the answer is `returned`; otherwise to 0.
+  // Calls the reclaimer (a function that empties a cache) with the id `id` in a new thread.
+  // `index`: index of the reclaimer's slot, 0 to limit - 1. Waits until it returns or
+  // Wanted::deadline_ns has come. If another thread's call of the reclaimer is under way, waits for
+  // that call instead. Sets `given_back` to the bytes that the reclaimer says it has freed, if the
+  // answer is `returned`; otherwise to 0.
   Answer call(std::size_t index, int id, const Wanted&, std::size_t& given_back) noexcept;
 
-  // Returns true at the first call for this kind of failure of the reclaimer at `index` (0 to limit
-  // - 1). The caller then tells the user of the failure.
+  // Returns true at the first call for this kind of failure of the reclaimer (a function that
+  // empties a cache) at `index` (0 to limit - 1). The caller then tells the user of the failure.
   bool is_first_time(std::size_t index, serving::ReclaimerFailure) noexcept;
 
  private:

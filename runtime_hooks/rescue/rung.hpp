@@ -26,8 +26,8 @@ struct Settings {
   // True if cuwarden tries to serve refused requests at all.
   bool enabled = false;
   // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees.
-  // Also the longest time to wait for all reclaimers of one request together. 0: the device is not
-  // waited for, and no reclaimer is called.
+  // Also the longest time to wait for all reclaimers (functions that empty caches) of one request
+  // together. 0: the device is not waited for, and no reclaimer is called.
   std::uint64_t sync_timeout_ns = 0;
   // Longest time, in nanoseconds, for which a refused request waits for other processes to free
   // memory; 0: it does not wait.
@@ -59,9 +59,9 @@ struct RescueConditions {
   // Bytes of the device that this process's implicit memory takes, as far as they are known:
   // contexts, code, local memory, heaps, streams and executable graphs.
   std::uint64_t implicit_bytes = 0;
-  // True if rungs that cost the program something may be tried: meshing, reclaimers, waiting,
-  // spilling. False if all of these are turned off. False, too, at the first refusal of an
-  // allocator that empties its own cache and asks again when it is refused.
+  // True if rungs that cost the program something may be tried: meshing, reclaimers (functions that
+  // empty caches), waiting, spilling. False if all of these are turned off. False, too, at the
+  // first refusal of an allocator that empties its own cache and asks again when it is refused.
   bool is_last_resort_due = true;
   // The reason why host memory cannot serve the request; LeftOut::none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
@@ -76,18 +76,19 @@ struct RescueConditions {
 // frees. All times are nanoseconds of the clock that measures rungs.
 struct EarlierFailures {
   std::atomic<std::uint64_t> time_ns{0};  // time of the last rescue that found no memory; 0: none
-  // The process's live bytes on the device at the time of that rescue (`time_ns`).
+  // The process's live bytes on the device at the time of the last rescue that found no memory.
   std::atomic<std::uint64_t> live_bytes{0};
-  // Size in bytes of the request that the rescue at `time_ns` did not serve.
+  // Size in bytes of the request that the last rescue without memory (`time_ns`) did not serve.
   std::atomic<std::uint64_t> bytes{0};
-  // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
-  // is freed in a further stream (cuMemFreeAsync).
+  // The value of PendingFrees::noted() when the last rescue found no memory. The number changes
+  // when memory is freed in a further stream (cuMemFreeAsync).
   std::atomic<std::uint32_t> noted{0};
-  // True if the rescue at `time_ns` has tried all rungs that are turned on.
+  // True if the last rescue that found no memory has tried all rungs that are turned on.
   std::atomic<bool> tried_all{false};
-  std::atomic<bool> tried_spill{false};  // true if the rescue at `time_ns` has tried to spill
-  // Number of reclaimers that were ever registered by the time of the rescue
-  // (Reclaimers::changes()).
+  // True if the last rescue that found no memory has tried to spill, too.
+  std::atomic<bool> tried_spill{false};
+  // Number of reclaimers (functions that empty caches) that were ever registered when the last
+  // rescue found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
   // Time at which the last wait for other processes ended, if it ended without memory; otherwise 0.
   std::atomic<std::uint64_t> waited_ns{0};

@@ -59,8 +59,9 @@ class NoticeWriter {
   // and `not_shared`, the part of the allocation that is in host memory; otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
-  // Writes a message about the failure of a reclaimer. `reclaimer`: name under which it was
-  // registered. `waited_ns`: nanoseconds for which the request waited for it.
+  // Writes a message about the failure of a reclaimer (a function of the program that empties a
+  // cache). `reclaimer`: name under which it was registered. `waited_ns`: nanoseconds for which the
+  // request waited for it.
   virtual void write(ReclaimerFailure, std::string_view reclaimer,
                      std::uint64_t waited_ns) noexcept = 0;
 

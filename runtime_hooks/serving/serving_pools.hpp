@@ -122,7 +122,7 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Ways to make room for a refused request.
 
-  // Returns true if the pool for this device's memory has ever held any. One pool serves all
+  // Returns true if the pool for this device's memory has ever held any memory. One pool serves all
   // devices, so the answer is the same for each of them. no_device: the pool of page-locked host
   // memory.
   bool has_memory_of(DeviceOrdinal device) const noexcept {
@@ -227,9 +227,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Gives those pages of the device's pool back that have had no allocation for a second, unless a
   // stream is captured. Writes the pool's figures to the ledger. Under PoolUse::when_slabs_lock,
   // turns the pool on for the device once more than 2 % of the device's memory is locked: freed by
-  // the program, but in slabs that are partly live. The pool stays off if the process shares memory
-  // by IPC handles. Does nothing if the settings turn the pool off. Returns true if pages were
-  // given back. To be called after the device's free memory was read.
+  // the program, but in slabs (2 MiB units of the driver) that are partly live. The pool stays off
+  // if the process shares memory by IPC handles. Does nothing if the settings turn the pool off.
+  // Returns true if pages were given back. To be called after the device's free memory was read.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
@@ -266,8 +266,8 @@ class ServingPools final : public tracking::ReadingListener {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
   // Under PoolUse::when_slabs_lock, turns the pool on for the device if more than 2 % of the
-  // device's memory is locked: freed by the program, but in slabs that are partly live.
-  // `total_bytes`: size of the device's memory.
+  // device's memory is locked: freed by the program, but in slabs (2 MiB units of the driver) that
+  // are partly live. `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
   // memory. Adds the device to `used_`, the devices with a context. If the driver refuses the

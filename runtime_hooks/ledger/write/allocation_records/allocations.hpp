@@ -44,8 +44,8 @@ class Allocations {
   // The result converts to false if the address has no record. If the driver refuses the free, the
   // caller passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
-  // Makes an allocation live again that take() has ended, and takes back the count of its free,
-  // because the driver refused the free. If the caller has lowered the argument's bytes since
+  // Undoes a call of take(), because the driver refused the free: makes the allocation live again,
+  // and takes back the count of its free. If the caller has lowered the argument's bytes since
   // take(), only the bytes left become live; the others stay counted as freed. Does nothing if
   // take() found no record. The allocation stays counted as freed if its address has another record
   // by now (reason_superseded), or if there is no room (reason_ledger_full).

@@ -59,14 +59,15 @@ class SlabPages {
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
-  // Returns the locked bytes of a device's linear memory, of which `series` is the row: unused
-  // bytes in slab pages with live allocations. A page whose only allocation takes more than half of
-  // it does not count. Small changes that threads still keep in their shards are missing.
+  // Returns the locked bytes of a device's linear memory: unused bytes in slab pages with live
+  // allocations. `series`: the row of the device's linear memory. A page whose only allocation
+  // takes more than half of it does not count. Small changes that threads still keep in their
+  // shards (their own counters) are missing.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  // Value of change()'s `now_ns` for an allocation that ends with its context. The change is then
-  // no new worst moment, even if more bytes are locked than ever before.
+  // Value of change()'s `now_ns` for an allocation that ends with its context. The change then does
+  // not count as the worst moment, even if more bytes are locked than ever before.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for one 2 MiB page of addresses: row of the first SlabPage with these
   // addresses; 0: none. Pages of other devices with these addresses follow by SlabPage::next.
@@ -96,34 +97,37 @@ class SlabPages {
   static bool is_piece(std::uint64_t address, std::uint64_t bytes) noexcept {
     return bytes <= largest_slab_piece && bytes <= slab_page_bytes - address % slab_page_bytes;
   }
-  // A piece (an allocation in a slab page): row of its series, address and requested bytes.
+  // A piece (an allocation in a slab page): row of its Series, address and requested bytes.
   struct Piece;
   // Returns this row of the ledger's table of series (all memory of one kind on one device).
   Series& series_row(std::uint64_t row) const noexcept {
     return storage_.rows<Series>(RegionId::series)[row];
   }
   // Leaves a freed piece (an allocation in a slab page) counted in its page for now, and remembers
-  // it in the thread's shard, since the thread may soon allocate it again. Returns false, and does
-  // nothing, if the free must count at once.
+  // it in the thread's shard (its own counters), since the thread may soon allocate it again.
+  // Returns false, and does nothing, if the free must count at once.
   bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
   // Adds a piece (an allocation in a slab page) to its page if `more` is true; otherwise removes
-  // the piece. Counts the change of locked bytes. `now_ns`: time since process start, or no_moment.
+  // the piece. Counts the change of locked bytes (unused bytes in pages with live allocations).
+  // `now_ns`: time since process start, or no_moment.
   void apply(ThreadShard&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
   // Counts that an allocation of linear memory has begun (`more` is true) or ended (false).
   // `now_ns`: time since process start, or no_moment.
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
-  // Copies the page's present contents as those of the worst moment (most locked bytes) of number
-  // `version`, if the page has no such copy yet. To be called before the contents change.
+  // Copies the page's present contents as those of the worst moment, unless the page has that copy
+  // already. `version`: number of the worst moment, which is when most bytes were locked (unused,
+  // in pages with live allocations). To be called before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
-  // Adds `difference` to the locked bytes of a series, or keeps it in the thread's shard for now.
-  // `row`: row of the series. If more bytes are locked than ever before, calls reached(). `now_ns`:
-  // time since process start, or no_moment.
+  // Adds `difference` to the locked bytes of a series (unused bytes in pages with live
+  // allocations), or keeps it in the thread's shard (its own counters) for now. `row`: row of the
+  // series. If more bytes are locked than ever before, calls reached(). `now_ns`: time since
+  // process start, or no_moment.
   void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
-  // Makes the present moment the worst one of a series, if more bytes are locked than ever before.
-  // `row`: row of the series. `known`: locked bytes, without the changes that are kept in shards.
-  // `now_ns`: time since process start.
+  // Makes the present moment the worst one of a series, if more bytes are locked (unused, in pages
+  // with live allocations) than ever before. `row`: row of the series. `known`: locked bytes,
+  // without the changes that threads keep in their shards. `now_ns`: time since process start.
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
   // Returns the index's entry for the 2 MiB page of this address; null if there is none yet.
   Leaf* find_leaf(std::uint64_t address) const noexcept;
@@ -135,9 +139,9 @@ class SlabPages {
   // Returns the row of the page with this address on this device, and makes it if needed. Null if
   // there is no room.
   SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
-  // Stores the groups that lock the most bytes at present as the series' WorstHolder rows. Does
-  // nothing if another thread is doing so, or if copying has already taken too much time. `now_ns`:
-  // time since process start.
+  // Stores the groups that lock the most bytes at present (unused bytes in pages with their live
+  // allocations) as the series' WorstHolder rows. Does nothing if another thread is doing so, or if
+  // copying has already taken too much time. `now_ns`: time since process start.
   void copy_holders(Series&, std::uint64_t now_ns) noexcept;
   // True if the address and size of an allocation agree with the layout of the driver's slabs that
   // slab_layout.hpp assumes.
@@ -149,8 +153,8 @@ class SlabPages {
   std::uint64_t sum_pieces(Series&, PieceSums*, std::uint64_t groups) const noexcept;
   // Copies the last reading of the device's memory to Series::read_*.
   void store_reading(Series&) const noexcept;
-  // Stores the groups with the most locked bytes as the series' WorstHolder rows. `PieceSums`:
-  // array of `groups` entries, by group.
+  // Stores the groups with the most locked bytes (unused bytes in pages with their live
+  // allocations) as the series' WorstHolder rows. `PieceSums`: array of `groups` entries, by group.
   void store_holders(Series&, const PieceSums*, std::uint64_t groups) noexcept;
 
   Storage& storage_;             // the memory of the ledger, with its tables

@@ -144,12 +144,12 @@ class Totals {
   // Returns the group's row in the ledger. `id` must not be 0.
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
   // Adds `count` live allocations of together `bytes` to the group's series (all memory of one kind
-  // on one device), and to the series' peak and timeline. The shard is the calling thread's.
-  // `now_ns`: time since process start.
+  // on one device), and to the series' peak and timeline. `ThreadShard`: the calling thread's own
+  // counters. `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
   // Subtracts one live allocation of `bytes` from the group's series (all memory of one kind on one
-  // device). The shard is the calling thread's. `now_ns`: time since process start.
+  // device). `ThreadShard`: the calling thread's own counters. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Stores the present live number and bytes of each group of the series (all memory of one kind on
   // one device) as those at the series' peak. Does nothing if another thread is storing them.

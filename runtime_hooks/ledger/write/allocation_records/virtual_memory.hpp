@@ -103,7 +103,7 @@ class VirtualMemory {
   // Stores the size of a handle's memory, which was not known before, and counts it in the group.
   // `now_ns`: present time since process start.
   void learn_size(RecordId handle, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Makes a record live again that a remembered change has ended, to undo the change. `now_ns`:
+  // Undoes the end of a record by a remembered change: makes the record live again. `now_ns`:
   // present time since process start.
   void revive(RecordId, std::uint64_t now_ns) noexcept;
   // Ends the record of a mapping, and remembers the change. `operation`: number of the call.

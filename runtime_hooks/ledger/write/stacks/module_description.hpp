@@ -29,8 +29,8 @@ struct ModuleDescription {
   // part of the object is mapped. May be called inside dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Returns a hash of the object's load base, build id and path. It differs for another object that
-  // is later loaded at the same addresses.
+  // Returns a hash of the object's load base, build id and path. The hash differs for another
+  // object that is later loaded at the same addresses.
   std::uint64_t identity() const noexcept;
   // Returns a hash of the file from which the object was loaded. The hash is equal for all objects
   // from one file, or from files with one build id and equal extents. `dl_phdr_info`: the loader's
