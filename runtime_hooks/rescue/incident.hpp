@@ -41,7 +41,7 @@ struct Incident {
 enum class Outcome : std::uint8_t { served, to_be_repeated, failed };
 
 // Adds facts to incidents that the CUDA driver does not tell, such as limits of the host and other
-// processes on the device, and judges incidents. The shim (the preloaded part of cuwarden)
+// processes on the device. Also judges incidents. The shim (the preloaded part of cuwarden)
 // implements it.
 class IncidentProbes {
  public:

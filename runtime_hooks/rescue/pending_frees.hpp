@@ -34,9 +34,9 @@
 
 namespace cuwarden::rescue {
 
-// Knows the streams with pending frees: memory was freed in them (cuMemFreeAsync), and they were
-// not synchronised since, so the memory cannot serve other requests yet. All threads may call the
-// functions at any time.
+// Knows the streams with pending frees. Memory was freed in these streams (cuMemFreeAsync), but
+// they were not synchronised since, so the memory cannot serve other requests yet. All threads may
+// call the functions at any time.
 class PendingFrees {
   // A stream with pending frees: memory was freed in it (cuMemFreeAsync), and it was not
   // synchronised since. The threads' own default streams (CU_STREAM_PER_THREAD) of one context
@@ -47,8 +47,9 @@ class PendingFrees {
     // 0: the row is vacant.
     std::atomic<std::uint64_t> key{0};
     std::atomic<std::uint64_t> context{0};  // handle of the stream's context (CUcontext)
-    // In the row of the threads' own default streams: an address in the thread-local memory of the
-    // one thread that freed memory in its stream; 1 if several threads did. 0 in other rows.
+    // Only used in the row of the threads' own default streams; otherwise 0. If one thread freed
+    // memory in its stream, an address in that thread's thread-local memory. If several threads
+    // did, 1.
     std::atomic<std::uint64_t> thread{0};
     // True if memory was freed in the stream after the last event was put into it for a rescue.
     std::atomic<bool> again{false};
@@ -71,10 +72,10 @@ class PendingFrees {
   explicit PendingFrees(const tracking::Captures& captures) noexcept
       : captures_(captures), first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-  // Returns true if freed_in() need not be called for a free in this stream: the calling thread's
-  // last free was in the same stream, and the stream still counts as one with pending frees
-  // (cuMemFreeAsync, not synchronised since). Always false for default streams, because the handle
-  // does not tell their context.
+  // Returns true if freed_in() need not be called for a free in this stream. That is so if the
+  // calling thread's last free was in this stream, and the stream still counts as one with pending
+  // frees (cuMemFreeAsync, not synchronised since). Always false for default streams, because the
+  // handle does not tell their context.
   bool was_noted_last(CUstream) const noexcept;
   // Adds the stream to those with pending frees (cuMemFreeAsync, not synchronised since).
   // `ContextId`: the stream's context. Must be called before the driver's cuMemFreeAsync. If 512
@@ -122,8 +123,8 @@ class PendingFrees {
     // Returns true if there was anything to synchronise: the caller then asks the driver again.
     bool synchronise_reached();
     // Returns true if streams with pending frees (cuMemFreeAsync, not synchronised since) got no
-    // event because of stream captures: they are captured themselves, or the driver could not be
-    // asked if they are.
+    // event because of stream captures. Such streams are captured themselves, or the driver could
+    // not be asked if they are.
     bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
@@ -240,18 +241,18 @@ class PendingFrees {
   // Result of noted(): rises when memory is freed (cuMemFreeAsync) in a stream whose earlier frees
   // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // Number that rises when a noted stream is removed because its frees were synchronised or it
-  // ended, and when a stream gets an event for a rescue. A thread notes the stream of a free only
-  // if its last free was in another stream, or if this number has changed since that free.
+  // Number that rises when a noted stream is removed, and when a stream gets an event for a rescue.
+  // A thread notes the stream of a free only if its last free was in another stream, or if the
+  // number has changed since.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream or asked for, so that no other thread destroys the
-  // stream or its context during the call. (The driver does not reliably refuse the handle of a
-  // destroyed one.) The driver's functions that are called under the lock neither wait nor call
-  // anything of the program's.
+  // Held while an event is put into a stream or asked for. So no other thread destroys the stream
+  // or its context during the call; the driver does not reliably refuse the handle of a destroyed
+  // one. The driver's functions that are called under the lock neither wait nor call anything of
+  // the program's.
   FutexLock lock_;
-  // True once a stream or context was ended, or a stream capture begun, without `lock_`, because
-  // another thread had kept the lock for more than ten seconds. From then on, no event is put into
-  // a stream or asked for.
+  // True once a stream or context was ended, or a stream capture begun, without `lock_`. That
+  // happens if another thread has kept the lock for more than ten seconds. From then on, no event
+  // is put into a stream or asked for.
   std::atomic<bool> left_{false};
 };
 

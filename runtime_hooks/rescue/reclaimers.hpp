@@ -82,8 +82,8 @@ class Reclaimers {
   // or if it is being removed.
   bool entry(std::size_t index, Entry&) noexcept;
 
-  // The memory that a reclaimer (a function that empties a cache) is asked to give back, and the
-  // time until which it is waited for.
+  // A call of a reclaimer (a function that empties a cache): the memory that it is asked to give
+  // back, and the time until which it is waited for.
   struct Wanted {
     // The driver's own functions. They outlive the reclaimer's thread, even after a timeout.
     const driver::RealDriver* real;

@@ -71,9 +71,9 @@ struct RescueConditions {
   bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
 };
 
-// The last failures on one device of three kinds: of a rescue, which found no memory; of a wait for
-// other processes to free memory; and of a wait for the device to reach pending stream-ordered
-// frees. All times are nanoseconds of the clock that measures rungs.
+// The last failures on one device, of three kinds. A rescue found no memory; or a wait for other
+// processes to free memory was in vain; or a wait for the device to reach pending stream-ordered
+// frees was. All times are nanoseconds of the clock that measures rungs.
 struct EarlierFailures {
   std::atomic<std::uint64_t> time_ns{0};  // time of the last rescue that found no memory; 0: none
   // The process's live bytes on the device at the time of the last rescue that found no memory.
@@ -162,8 +162,8 @@ struct Rescue {
   Clock& clock;       // measures waits and the durations of rungs
   TriedRungs& tried;  // collects reports about the rungs that are tried
 
-  // True if the last wait for other processes' memory on this device ended without memory, less
-  // than ten times the longest wait (Settings::wait_ns) before this rescue began.
+  // True if the last wait for other processes' memory on this device ended without memory, a short
+  // time before this rescue began: less than ten times the longest wait (Settings::wait_ns).
   bool earlier_wait_was_vain = was_in_vain(earlier.waited_ns, settings.wait_ns);
   // True if streams with pending frees, meshing, or a question to the driver was left out because
   // of captures in progress.

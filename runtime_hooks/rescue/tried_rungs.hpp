@@ -117,8 +117,8 @@ class TriedRungs {
   ledger::Writer& ledger_;  // gets the rows
   // The incident that counts the refusal; 0: none does.
   const IncidentId counted_by_;
-  // The incident to which each row is written as soon as a rung begins or ends. 0: the refusal is
-  // not its incident's first one, so rows are only kept in `rows_`.
+  // The incident to which each row is written as soon as a rung begins or ends. 0: rows are only
+  // kept in `rows_`, because the refusal is not its incident's first one.
   const IncidentId incident_;
   // The rungs that were tried, in order; the first `count_` rows are in use.
   Row rows_[most];

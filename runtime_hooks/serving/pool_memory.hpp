@@ -18,7 +18,7 @@ struct PoolMemory {
   // memory.
   std::uint64_t mapped_start = 0, mapped_bytes = 0;
   // Answer for CU_POINTER_ATTRIBUTE_BUFFER_ID: a number that no other allocation of the pools has.
-  // 0 for spilled memory, for which the driver's own buffer id is the answer.
+  // 0: the memory is spilled, and the driver's own buffer id is the answer.
   std::uint64_t serial = 0;
   // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; always false for page-locked memory, whose value the
   // driver knows.

@@ -29,8 +29,8 @@ namespace cuwarden::serving {
 enum class PoolUse : std::uint8_t {
   never,
   // On each device, once more than a fiftieth of its memory is locked: freed by the program, but in
-  // slabs (2 MiB units of the driver) that are partly live. Never in a process that shares memory
-  // by IPC handles.
+  // a slab (2 MiB unit of the driver) that is partly live. Never in a process that shares memory by
+  // IPC handles.
   when_slabs_lock,
   from_start,
 };
@@ -146,9 +146,10 @@ class ServingPools final : public tracking::ReadingListener {
   struct Wanted {
     std::uint64_t bytes = 0;  // bytes that the refused request needs
     bool is_guess = false;    // true if `bytes` is a guess, since the need is unknown
-    // True if the driver gave memory back to the device to make room for this request, or gave back
-    // contexts' memory earlier and has not taken it again. The driver may need such memory for
-    // copies on the device. So mesh() makes a copy first, while that memory is still free.
+    // True if the driver gave memory back to the device to make room for this request. Also true if
+    // it gave back contexts' memory at an earlier request and has not taken it again. The driver
+    // may need such memory for copies on the device. So mesh() makes a copy first, while that
+    // memory is still free.
     bool has_given_back = false;
   };
   // Moves memory of the pool together behind unchanged addresses, so that whole pages of the
@@ -178,8 +179,8 @@ class ServingPools final : public tracking::ReadingListener {
 
   // Frees memory of the current context that the program freed while a stream was captured, when
   // freeing was forbidden. Waits until the context has finished its work. Does nothing while any
-  // stream is captured. Memory of another context is freed by a call while that context is current,
-  // since another thread may be ending it at present.
+  // stream is captured. Memory of other contexts stays until this is called with their context
+  // current, since another thread may be ending them at present.
   void free_deferred() noexcept {
     if (may_free_deferred()) free_deferred_now();
   }
@@ -193,10 +194,10 @@ class ServingPools final : public tracking::ReadingListener {
     free_deferred_now();
     return true;
   }
-  // Gives page-locked memory back to the host if it has had no allocation for a second, or if it
-  // exceeds the 64 MiB that are kept for later requests. Giving back waits for the device, so this
-  // should be called after a call that has waited for the device anyway. Does nothing while a
-  // stream is captured.
+  // Gives page-locked memory back to the host if it has had no allocation for a second. Also gives
+  // back what exceeds the 64 MiB that are kept for later requests. Giving back waits for the
+  // device, so this should be called after a call that has waited for the device anyway. Does
+  // nothing while a stream is captured.
   void unlock_idle() noexcept;
 
   // --- Contexts and devices.
@@ -204,9 +205,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Grants the device, and the other devices on which the process has a context, access to each
   // other's pool memory and spilled memory. Must be called after a context of the device was made
   // or retained. Does nothing if the device is known to have a context, or if the settings allow
-  // neither pool nor spilling. Without the access, copies between devices would fail for the pool's
-  // memory where they need no cuCtxEnablePeerAccess for the driver's memory (measured). If the
-  // access cannot be granted, the pool serves no more device memory.
+  // neither pool nor spilling. Without the access, a copy between two devices fails for the pool's
+  // memory, although the driver's memory can be copied without cuCtxEnablePeerAccess (measured). If
+  // the access cannot be granted, the pool serves no more device memory.
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
   }
@@ -226,10 +227,11 @@ class ServingPools final : public tracking::ReadingListener {
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
   // Gives those pages of the device's pool back that have had no allocation for a second, unless a
   // stream is captured. Writes the pool's figures to the ledger. Under PoolUse::when_slabs_lock,
-  // turns the pool on for the device once more than 2 % of the device's memory is locked: freed by
-  // the program, but in slabs (2 MiB units of the driver) that are partly live. The pool stays off
-  // if the process shares memory by IPC handles. Does nothing if the settings turn the pool off.
-  // Returns true if pages were given back. To be called after the device's free memory was read.
+  // turns the pool on for the device once more than 2 % of the device's memory is locked. Locked
+  // memory was freed by the program, but lies in slabs (2 MiB units of the driver) that are partly
+  // live. The pool stays off if the process shares memory by IPC handles. Does nothing if the
+  // settings turn the pool off. Returns true if pages were given back. To be called after the
+  // device's free memory was read.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
@@ -266,8 +268,8 @@ class ServingPools final : public tracking::ReadingListener {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
   // Under PoolUse::when_slabs_lock, turns the pool on for the device if more than 2 % of the
-  // device's memory is locked: freed by the program, but in slabs (2 MiB units of the driver) that
-  // are partly live. `total_bytes`: size of the device's memory.
+  // device's memory is locked. Locked memory was freed by the program, but lies in slabs (2 MiB
+  // units of the driver) that are partly live. `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
   // memory. Adds the device to `used_`, the devices with a context. If the driver refuses the
@@ -316,13 +318,13 @@ class ServingPools final : public tracking::ReadingListener {
   // live bytes have fallen by a sixteenth. `live_bytes`: the pool's live bytes on the device at
   // present.
   std::uint64_t meshable_bytes(DeviceOrdinal, std::uint64_t live_bytes) noexcept;
-  // Returns a reason why memory must not be moved that calls of the program have brought about;
-  // null: none.
+  // Returns the reason why the program's calls so far forbid moving memory; null: none.
   std::optional<Notice> obstacle_met() noexcept;
-  // Returns the reason why memory must not be moved: that of obstacle_met(), or that a loaded
-  // library may use device memory without calls that cuwarden sees. Null if there is no reason.
+  // Returns the reason why memory must not be moved; null: none. It is the one of obstacle_met();
+  // or a loaded library may use device memory without calls that cuwarden sees; or a loaded object
+  // is linked with driver functions that cuwarden does not know.
   std::optional<Notice> mesh_obstacle() noexcept;
-  // Returns the memory that spilling would serve the request (`Allocation`) with: size, device,
+  // Returns the memory by which spilling would serve the request (`Allocation`): size, device,
   // context and kind, without an address. Null if host memory must not serve the request.
   std::optional<pool::Range> spillable(const tracking::Allocation&, const tracking::CurrentContext&,
                                        DeviceOrdinal) noexcept;
@@ -341,7 +343,7 @@ class ServingPools final : public tracking::ReadingListener {
   tracking::MemoryPools& memory_pools_;  // CUDA's own memory pools (CUmemoryPool)
   Notices& notices_;                     // writes messages to the user
   Clock& clock_;                         // measures the pauses for meshing
-  // Time of clock_, in nanoseconds, before which mesh() pauses the program no more, because the
+  // Time of clock_, in nanoseconds, before which mesh() does not pause the program, because the
   // last pause was in vain. 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
   // Requests that the pool has served since note_pool_now_and_then() last wrote the pool's figures

@@ -29,8 +29,8 @@ struct Reading {
 
 // Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
 struct ArenaUse {
-  // Bytes of the device that cuwarden's pool holds at present (`held_bytes`), and the sum of the
-  // requested sizes of the live allocations in it (`live_bytes`).
+  // `held_bytes`: bytes of the device that cuwarden's pool holds at present. `live_bytes`: sum of
+  // the requested sizes of the live allocations in the pool.
   std::uint64_t held_bytes = 0, live_bytes = 0;
   // Number and bytes of the requests that cuwarden's pool has served since the process began.
   std::uint64_t served_count = 0, served_bytes = 0;
@@ -44,8 +44,8 @@ struct ArenaUse {
   std::uint64_t pause_ns = 0;      // nanoseconds for which meshing paused the program
 };
 
-// A change of a device's implicit memory, which the driver takes for contexts, code, local memory
-// of kernels, the heap of malloc() in kernels, streams and executable graphs.
+// A change of a device's implicit memory. The driver takes such memory for contexts, code, local
+// memory of kernels, the heap of malloc() in kernels, streams and executable graphs.
 // Devices::change_implicit() adds the fields to the device's numbers, or subtracts them. No number
 // falls below 0.
 struct ImplicitChange {
@@ -142,8 +142,8 @@ class Devices {
   ImplicitEffect change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
   // Returns the numbers of the device's implicit memory; all 0 if the device has no row.
   ImplicitBytes implicit_bytes(DeviceOrdinal) noexcept;
-  // Returns the bytes of contexts that the driver gave back to the device when it lacked memory for
-  // a request, and that no kernel launch has taken again since.
+  // Returns the bytes of the device's contexts that the driver gave back to the device, because it
+  // lacked memory, and that no kernel launch has taken again since.
   std::uint64_t lent_context_bytes(DeviceOrdinal) noexcept;
 
  private:

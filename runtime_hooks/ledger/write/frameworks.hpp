@@ -52,10 +52,10 @@ class Frameworks {
   // except for the peak, which only rises. Does nothing if the table is full.
   void store(const Memory&, const FrameworkFigures&) noexcept;
 
-  // Stores how many bytes of the device PyTorch has taken from CUDA (`reserved_bytes`), and how
-  // many of them are in blocks that it has handed out (`allocated_bytes`). To be called whenever
-  // these change, by one thread at a time for each device. Ignores devices with an ordinal above
-  // 63.
+  // Stores PyTorch's figures of the device. `reserved_bytes`: bytes that PyTorch has taken from
+  // CUDA. `allocated_bytes`: bytes of these that are in blocks that it has handed out. To be called
+  // whenever one of them changes, by one thread at a time for each device. Ignores devices with an
+  // ordinal above 63.
   void pytorch(DeviceOrdinal device, std::uint64_t reserved_bytes,
                std::uint64_t allocated_bytes) noexcept {
     const auto index = static_cast<std::uint32_t>(device.value);

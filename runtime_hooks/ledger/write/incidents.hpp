@@ -29,9 +29,9 @@ struct Refused {
   std::uint64_t last_ns = 0, last_bytes = 0;
 };
 // The groups that held most memory of the device, or of the host, when a request was refused: at
-// most 8, largest first. At most 3 groups of frameworks' blocks follow, then at most 4 groups by
-// their locked bytes: unused bytes of the driver's slabs (2 MiB units) in which they have live
-// allocations.
+// most 8, largest first. At most 3 groups of frameworks' blocks follow. The last entries are at
+// most 4 groups with many locked bytes: unused bytes of those of the driver's slabs (2 MiB units)
+// in which the group has live allocations.
 class IncidentHoldings {
  public:
   // Returns the group's entry, which tells how much memory the group held at the refusal. Adds an
@@ -52,8 +52,8 @@ class IncidentHoldings {
   std::array<std::uint32_t, most> rows_{};   // ledger row of each entry; 0: not written yet
   std::size_t count_ = 0;                    // number of entries in use
 };
-// Figures of the driver's slabs (2 MiB units for small allocations) of one size class on the device
-// of a refused request, at the time of the refusal.
+// Figures of the driver's slabs of one size class when a request was refused, on the request's
+// device. A slab is a 2 MiB unit from which the driver cuts small allocations.
 struct SlabClassRow {
   // Size in bytes of the allocations that fill most of each slab, rounded up to a power of two.
   std::uint64_t class_bytes = 0;
@@ -61,8 +61,8 @@ struct SlabClassRow {
   // Number, and sum of the requested bytes, of all live allocations in slabs of the size class.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
-// One of the driver's slabs (2 MiB units for small allocations) on the device of a refused request,
-// at the time of the refusal.
+// One of the driver's slabs when a request was refused, on the request's device. A slab is a 2 MiB
+// unit from which the driver cuts small allocations.
 struct SlabRow {
   DeviceAddress address;  // start of the slab
   // Number, and sum of the requested bytes, of the live allocations in the slab.
@@ -103,8 +103,8 @@ class Incidents {
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
   // device (no_device: in host memory). Adds the 8 groups with the most live bytes there to the
-  // holdings, largest first. Behind them adds the 3 groups of frameworks' blocks with the most
-  // bytes; these blocks are not counted in the facts, since they lie in other groups' memory.
+  // holdings, largest first. Adds the 3 groups with the most bytes of frameworks' blocks behind
+  // them. The facts do not count these blocks, since they lie in other groups' memory.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings (the groups that held most memory at the refusal) that are known
   // so far to the incident's rows. The first call stores the live bytes and counts, and makes the
@@ -122,9 +122,9 @@ class Incidents {
   // if they would take more than half of the table's remaining rows. Must be called at most once
   // for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Counts `times` refusals of the incident (not 0) as recovered: the program saw an error, but the
-  // thread then repeated the request (equal size, device, function and kind) within 10 s until it
-  // was served.
+  // Counts `times` refusals of the incident (not 0) as recovered. The program saw an error, but the
+  // thread then repeated the request within 10 s until it was served: with equal size, device,
+  // function and kind.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Adds a rung that is tried for the incident's first refusal. A second call with an equal
   // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.

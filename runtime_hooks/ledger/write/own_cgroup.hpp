@@ -11,8 +11,7 @@ namespace cuwarden::ledger {
 struct OwnCgroup {
   char path[PATH_MAX] = "";  // path of the cgroup's folder; empty: unknown
   // `inode`: inode number of the cgroup's folder; 0: unknown. `oom_kills`: number of processes in
-  // the cgroup that the kernel has killed so far for lack of memory; 0 if there are none or it is
-  // unknown.
+  // the cgroup that the kernel has killed so far for lack of memory; 0 also if unknown.
   std::uint64_t inode = 0, oom_kills = 0;
 };
 

@@ -54,7 +54,7 @@ class Steps {
   Storage& storage_;        // the memory of the ledger, with its tables
   ProcessTime& time_;       // clock of the ledger's times
   FutexLock lock_;          // held while a step is counted
-  std::uint64_t last_ = 0;  // number of the last step with a row; 0: none
+  std::uint64_t last_ = 0;  // number of the last step that has a row; 0: none has one
   // Row of the step that began the named part of the run; 0: no such part is open.
   std::uint64_t named_row_ = 0;
 };

@@ -16,8 +16,8 @@ extern const Rung retry, synchronise, trim, give_back, mesh, reclaim, wait, spil
 // program time or memory that it keeps for later. Spilling comes last, because host memory is slow.
 inline constexpr const Rung* rungs_in_order[] = {&retry, &synchronise, &trim, &give_back,
                                                  &mesh,  &reclaim,     &wait, &spill};
-// The order in which rungs are tried if the last wait for other processes to free memory of the
-// device was in vain, a short time ago.
+// The order in which rungs are tried if a wait for other processes to free memory of the device was
+// in vain shortly before.
 inline constexpr const Rung* rungs_after_a_vain_wait[] = {&retry, &synchronise, &trim,  &give_back,
                                                           &mesh,  &reclaim,     &spill, &wait};
 

@@ -20,8 +20,8 @@ struct RecordFields {
   // bytes; 0: unknown. Always 0 for other memory.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
-  // Number of references that keep the allocation live: openings of an IPC handle, or references to
-  // a virtual memory handle. 0: the record counts no references, and its first free ends it.
+  // Number of openings of an IPC handle, or of references to a virtual memory handle, that keep the
+  // allocation live. 0: the record counts no references; its first free ends it.
   std::uint32_t references = 0;
   std::uint8_t flags = 0;  // bits of RecordFlag
   // Number of the measurement that gave the allocation its size, if its memory was measured

@@ -103,9 +103,9 @@ class SlabPages {
   Series& series_row(std::uint64_t row) const noexcept {
     return storage_.rows<Series>(RegionId::series)[row];
   }
-  // Leaves a freed piece (an allocation in a slab page) counted in its page for now, and remembers
-  // it in the thread's shard (its own counters), since the thread may soon allocate it again.
-  // Returns false, and does nothing, if the free must count at once.
+  // Leaves a freed piece (an allocation in a slab page) counted in its page for now, since the
+  // thread may soon allocate it again. The piece is remembered in the thread's shard (its own
+  // counters). Returns false, and does nothing, if the free must count at once.
   bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
   // Adds a piece (an allocation in a slab page) to its page if `more` is true; otherwise removes
   // the piece. Counts the change of locked bytes (unused bytes in pages with live allocations).
@@ -119,9 +119,9 @@ class SlabPages {
   // already. `version`: number of the worst moment, which is when most bytes were locked (unused,
   // in pages with live allocations). To be called before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
-  // Adds `difference` to the locked bytes of a series (unused bytes in pages with live
-  // allocations), or keeps it in the thread's shard (its own counters) for now. `row`: row of the
-  // series. If more bytes are locked than ever before, calls reached(). `now_ns`: time since
+  // Adds `difference` to the locked bytes of a series: unused bytes in pages with live allocations.
+  // A small difference may be kept in the thread's shard (its own counters) for now. `row`: row of
+  // the series. If more bytes are locked than ever before, calls reached(). `now_ns`: time since
   // process start, or no_moment.
   void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;

@@ -72,9 +72,9 @@ class Totals {
   // `now_ns`: time of the sample since process start.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Adds a new group to the list of groups of its series (all memory of one kind on one device),
-  // and makes the series if it does not exist. If there is no room for the series, the group has
-  // none (reason_ledger_full). The caller holds the lock of the groups table.
+  // Adds a new group to its series: all memory of one kind on one device. Makes the series if it
+  // does not exist. If there is no room for the series, the group has none (reason_ledger_full).
+  // The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
   // Returns the series (all memory of one kind on one device) of `kind` and `device`. `kind`: a
@@ -111,7 +111,7 @@ class Totals {
     // Time, in ns since process start, at which the lock was taken; 0: it is not held.
     std::atomic<std::uint64_t> held_since_ns_;
   };
-  // Adds reason_recording_stopped to the ledger if the lock has been held for more than 10 s: its
+  // Adds reason_recording_stopped to the ledger if the lock has been held for more than 10 s. Its
   // holder has then most likely left by a longjmp without unlocking it. `now_ns`: present time
   // since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;

@@ -81,8 +81,9 @@ class VirtualMemory {
 
   // Returns the allocation record in this row of the ledger.
   Record& row(RecordId id) const noexcept { return records_.row(id); }
-  // Returns the record that counts the bytes of this handle's memory: the handle's own record or,
-  // for a second handle of the memory, the first handle's record. Returns 0 if `handle` is 0.
+  // Returns the record that counts the bytes of this handle's memory. It is the handle's own
+  // record; for a second handle of the memory, it is the first handle's record. Returns 0 if
+  // `handle` is 0.
   RecordId underlying(RecordId handle) const noexcept;
   // Returns the record of the mapping that contains the address; 0 if there is none.
   RecordId mapping_around(DeviceAddress) noexcept;
@@ -135,8 +136,8 @@ class VirtualMemory {
   std::uint64_t newest_ = 0;            // sequence number that the next change gets
   std::uint64_t operation_ = 0;         // number of the last call that changed something
   std::uint64_t live_mappings_ = 0;     // number of mappings with a live record
-  // In bytes: the largest power of two that divides the addresses of all mappings so far (`step_`),
-  // and the size of the largest mapping so far (`largest_mapping_`). Both 0 before the first
+  // `step_`: largest power of two that divides the addresses of all mappings so far.
+  // `largest_mapping_`: size of the largest mapping so far. Both in bytes; 0 before the first
   // mapping.
   std::uint64_t step_ = 0, largest_mapping_ = 0;
 };

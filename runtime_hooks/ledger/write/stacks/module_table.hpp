@@ -71,8 +71,8 @@ class ModuleTable {
     while (take_unmarked(generation, range)) gone(range);
   }
 
-  // Returns the path of the file that was mapped at the address `frame` in the module epoch `epoch`
-  // (a value of Header::module_epoch); empty if unknown. The text is in the ledger.
+  // Returns the path of the file that was mapped at the address `frame` in the module epoch
+  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch. The text is in the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:
@@ -126,8 +126,8 @@ class ModuleTable {
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
-  // Returns true if the code at `offset` from the load base of the file had the address `Frame` in
-  // the module epoch `epoch` (a value of Header::module_epoch). `file`: first row of the file.
+  // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
+  // module epoch `epoch`. `epoch`: a value of Header::module_epoch. `file`: first row of the file.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
