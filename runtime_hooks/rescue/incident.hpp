@@ -22,8 +22,8 @@ struct Incident {
   // The driver's error, the live memory, and the state of device and host at the refusal. Facts
   // that are not known have no value.
   ledger::IncidentFacts facts;
-  // The groups that hold most memory of the request's device, or of the host for a request for host
-  // memory. Groups that lock many bytes may follow: unused bytes in slabs (2 MiB units of the
+  // The groups that hold most memory of the request's device; if it is for host memory, most memory
+  // of the host. Groups that lock many bytes may follow: unused bytes in slabs (2 MiB units of the
   // driver) that are partly live.
   ledger::IncidentHoldings holdings{};
   // Other processes that use the request's device and that advice to the user may name: at most

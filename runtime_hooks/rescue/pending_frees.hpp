@@ -184,8 +184,8 @@ class PendingFrees {
     std::size_t count_ = 0, count_elsewhere_ = 0;
     // Number that marks this object's entries of PendingFrees::elsewhere_; 0: it has none.
     std::uint32_t owner_ = 0;
-    // True if default streams of the current context have pending frees that none of this object's
-    // events follows.
+    // True if default streams of the current context have pending frees after which this object has
+    // put no event.
     bool has_defaults_ = false;
     // True once a stream with pending frees got no event, because of captures in progress.
     bool has_left_out_ = false;
