@@ -51,9 +51,9 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
 // The open folder of a cgroup, or nothing. The destructor closes the folder.
 class CgroupFolder {
  public:
-  // Opens the folder at `path`, an absolute path. Opens nothing, so that the object converts to
-  // false, if the folder cannot be opened or is no cgroup's below /sys/fs/cgroup: the path may come
-  // from an untrusted file.
+  // Opens the folder of a cgroup at `path`, an absolute path. If the folder cannot be opened, or is
+  // no cgroup's below /sys/fs/cgroup, the object converts to false. This is checked because the
+  // path may come from an untrusted file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));
@@ -97,7 +97,8 @@ class CgroupFolder {
   }
 
   // Returns the number of this cgroup's processes that the kernel has killed so far for lack of
-  // memory: in this cgroup, in one above it, or in the whole machine. Null if unknown.
+  // memory; null if unknown. The memory may have been lacking in this cgroup, in one above it, or
+  // in the whole machine.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }
@@ -177,9 +178,9 @@ struct CgroupRoom {
 };
 
 // Returns the memory limit with the fewest bytes between use and limit, among the limits of the
-// cgroup whose folder is open in `folder` and of all cgroups above it. `folder` is moved upwards,
-// and must not be used afterwards. `Folder` is CgroupFolder, or in tests a type with equal
-// functions, since tests cannot make a cgroup everywhere.
+// cgroup whose folder is open in `folder` and of all cgroups above it. The function calls
+// `folder.go_up()`, so `folder` must not be used afterwards. `Folder` is CgroupFolder, or in tests
+// a type with equal functions, since tests cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();

@@ -38,7 +38,7 @@ struct StandardNumbers {
   // in a new forked child, `scopes` counts as 0.
   int process = 0;
   unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy descriptor numbers now.
-  // True for each number, 0 to 2, that a stand-in descriptor (one that only occupies it) has.
+  // placed[N] is true if descriptor N is a stand-in, which only keeps the number N occupied.
   bool placed[3] = {};
 };
 
