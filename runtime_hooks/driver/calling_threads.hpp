@@ -24,10 +24,11 @@ class CallingThreads {
   // runs.
   struct alignas(64) Thread {
     std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
-    // Number of times that the thread has passed the gate which cuwarden closes to move memory
-    // (SubmissionGate) and has not left it yet. The thread passes it in calls that submit work to a
-    // device and in some other hooked calls (GateScope). Passing counts only once the gate is
-    // armed. In the thread that has closed the gate, closing counts as 1.
+    // Number of times that the thread has passed the submission gate and has not left it yet.
+    // cuwarden closes that gate (SubmissionGate) while it moves memory. A thread passes the gate in
+    // calls that submit work to a device, and in some other hooked calls (GateScope). Passing
+    // counts only once the gate is armed. In the thread that has closed the gate, closing counts as
+    // 1.
     std::atomic<std::uint32_t> submissions{0};
     // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
     // thread had them yet.

@@ -6,10 +6,9 @@
 
 namespace cuwarden::driver {
 
-// Makes the context `wanted` current for the calling thread, from the construction to the
-// destruction, which makes `current` current again. `current`: the context that is current before
-// (0: none); if it is `wanted`, nothing is done. Converts to false if `wanted` could not be made
-// current.
+// Makes the context `wanted` the calling thread's current one for the length of a scope. `current`
+// is the context that is current before the scope and again after it; 0: none. If `wanted` is
+// `current`, the scope does nothing. Converts to false if `wanted` could not be made current.
 class Inside {
  public:
   // Makes `wanted` current, unless it is `current`, the context that is current now (0: none).

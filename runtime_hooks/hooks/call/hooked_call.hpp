@@ -158,9 +158,9 @@ class HookedCall {
   // called if recording() is false.
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
-  // Returns the call as the report shows it, and the frame at which its stack begins. If the driver
-  // was called inside hooked functions of the CUDA runtime, the call has the name of the outermost
-  // one.
+  // Returns the function that the report names for this call, and the frame at which the call stack
+  // begins. If the driver was called inside hooked functions of the CUDA runtime, the report names
+  // the outermost of these.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
@@ -168,9 +168,10 @@ class HookedCall {
             canary_.frame()};
   }
 
-  // Tells that the call has changed no device's memory, except by what measurements and objects
-  // that wait (ImplicitObjects) account for. Unless a call tells so, its end forgets all bases: the
-  // readings of free memory by which later calls are measured (FreeBases).
+  // Keeps the bases, the readings of free device memory from which later calls are measured
+  // (FreeBases). Without a call of this function, they are forgotten when the hooked call ends,
+  // because it may have changed a device's memory. To be called if the hooked call has changed
+  // none, or only by amounts that were measured or that ImplicitObjects is still to find out.
   void keeps_bases() noexcept { keeps_bases_ = true; }
 
   // Records the outcome of a request for memory. `result` is the final result for the program,
@@ -192,12 +193,14 @@ class HookedCall {
     }
   }
 
-  // Tries to make a failed call succeed. To be called after a driver function that was not asked
-  // for memory, but needs some for its own work, with its result. `need`: the memory that it
-  // needed. If `result` says that it lacked that memory, or that the device's compute mode forbade
-  // a context, records an incident (a refused request). If rescues are on, rungs (ordered attempts
-  // to serve a refused request) then try to make room, and call `again`, which repeats the call,
-  // any number of times. Returns the result for the program.
+  // Tries to make a failed driver call succeed that was not asked for memory, but needs some for
+  // its own work. `result`: the driver's result. `need`: the memory that the call needed. `again`:
+  // repeats the call.
+  //
+  // Records an incident (a refused request) if `result` says that the call lacked that memory, or
+  // that the device's compute mode forbade a context. If rescues are on, rungs (ordered attempts to
+  // serve a refused request) then try to make room, and call `again` any number of times. Returns
+  // the result for the program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
     if (!recording() || result == CUDA_SUCCESS) return result;
     // Rungs change the memory of devices before and after the attempts.
@@ -223,8 +226,8 @@ class HookedCall {
   // The outcome of a request for memory, after all attempts to serve it.
   struct Allocated {
     CUresult result = CUDA_SUCCESS;  // The result for the program.
-    // Address of memory that is not the driver's, for the hook to hand to the program. 0 if the
-    // driver has served the request and has written the address itself, or if the request failed.
+    // Address of memory of cuwarden's own, which the hook must hand to the program. 0 if the driver
+    // has served the request and has written the address itself, or if the request failed.
     std::uint64_t address = 0;
   };
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the

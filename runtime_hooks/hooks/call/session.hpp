@@ -106,10 +106,10 @@ class Session {
     if (!keeps_bases) implicit.bases.memory_may_change();
     ledger.thread_shards.call_ends();
   }
-  // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, a reading of a device no longer makes its pool give unused pages back to the driver. The
-  // list of the processes on a device is not asked any more, either. To be called when the process
-  // begins to end, before the driver is shut down.
+  // Prepares the session for the end of the process: writes the figures of cuwarden's pools to the
+  // ledger, and makes process_ends() true. From then on, readings of devices do not make cuwarden's
+  // pools give unused pages back to the driver, and NVML is not asked which processes use a device.
+  // To be called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     neighbours.process_is_ending();

@@ -13,9 +13,9 @@
 
 namespace cuwarden::hooks {
 
-// A table of the program's calls that made graphs' allocation nodes, by the address that a node
-// allocates. It is read when a graph is instantiated. In a full table, a new node replaces one
-// of the oldest.
+// A table of the program's calls that made graphs' allocation nodes. The key is the address that a
+// node allocates. The table is read when a graph is instantiated. In a full table, a new node
+// replaces one of the oldest.
 //
 // Nodes of one graph may have the same address, one after the other, so up to eight nodes of each
 // address are kept, the latest ones. All functions may be called by several threads at once.
