@@ -101,10 +101,10 @@ class Process final : public tracking::CompletenessListener {
   // last report is already written, or the calling thread was interrupted while it writes the last
   // report. Without a recorded CUDA call, first writes debug lines if CUWARDEN_LOG asks for them.
   // If the program has called dlmopen and a libcuda is loaded in another linker namespace,
-  // recording begins, so that a report says so. Only stores in the ledger how the process ends in a
-  // thread that a seccomp filter confines, and for an abort() that needs no further report
-  // (has_reported_enough()). A child that shares its parent's memory (vfork) writes a report only
-  // if it runs the exit handlers, since the parent cannot run them again.
+  // recording begins, so that a report says so. A thread that a seccomp filter confines writes no
+  // report, and only stores in the ledger how the process ends. So does an abort() that needs no
+  // further report (has_reported_enough()). A child that shares its parent's memory (vfork) writes
+  // a report only if it runs the exit handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // Returns the exit status with which the process should end: that of CUWARDEN_EXITCODE if
@@ -130,10 +130,10 @@ class Process final : public tracking::CompletenessListener {
   // Lets one thread run exit() to its end. Returns at once in the first thread that ends the
   // process, or if the calling thread must not wait (another_leads_the_end()). A later thread waits
   // 50 ms at most for a thread to reach the shim's exit handler. If one reaches it, also waits
-  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each
-  // thread that calls exit(), before libc's own function, and to which main() returns. The thread
-  // that runs exit() also searches for allocations to which no pointer is left. `status`: exit
-  // status, 0 to 255.
+  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). The thread that runs
+  // exit() also searches for allocations to which no pointer is left. `status`: exit status, 0 to
+  // 255. To be called before libc's exit(): by each thread that calls it, and when main() has
+  // returned.
   void exit_is_called(int status) noexcept;
   // If another thread has called quick_exit() before, waits until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the
