@@ -37,9 +37,9 @@ inline bool is_confined() noexcept {
   return ask != nullptr && ask();
 }
 
-// True if is_readable() must not ask the kernel if memory can be read: a seccomp filter of the
-// calling thread may forbid the system call, or one that the process began with makes the kernel
-// answer "no" for all memory.
+// True if is_readable() must not ask the kernel if memory can be read. A seccomp filter of the
+// calling thread may forbid the system call. Or a filter that the process began with makes the
+// kernel answer "no" for all memory.
 inline bool is_probing_forbidden() noexcept {
   if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);

@@ -106,8 +106,8 @@ class FutexLock {
   static constexpr long patience_ms = 10'000;
 
   // Takes a lock that lock() has found held: tries again for a moment, then sleeps until it is
-  // free. Returns false, without the lock, if a thread has waited for more than ten seconds for the
-  // present holder, or if the calling thread's WaitBudget is used up.
+  // free. Returns false, without the lock, if some thread has waited for more than ten seconds for
+  // the present holder. Also returns false if the calling thread's WaitBudget is used up.
   bool lock_contended() noexcept {
     // Critical sections take some tens of nanoseconds: sleeping at once would cost more.
     for (int spin = 0; spin < 100; ++spin) {
@@ -158,7 +158,7 @@ class FutexLock {
 };
 
 // Takes a FutexLock, and releases it at the end of the scope. Converts to false if the lock could
-// not be taken, in most cases because another thread has kept it for more than ten seconds (with
+// not be taken. In most cases another thread has then kept it for more than ten seconds (with
 // ForLong, for about ten minutes).
 class [[nodiscard]] Locked {
  public:

@@ -16,9 +16,9 @@ class HostProcess {
   // processes by the CUDA driver's IPC handles. The driver makes no IPC handles for memory of
   // cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
-  // Returns true if a library is loaded that is known to let other hardware (network cards, disks,
-  // video engines) access device memory without a call of the CUDA driver. Device memory must not
-  // be moved then.
+  // Returns true if a library is loaded that lets other hardware (network cards, disks, video
+  // engines) access device memory without a call of the CUDA driver. The known libraries count.
+  // Device memory must not be moved then.
   virtual bool reaches_memory() noexcept = 0;
   // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
   // not know. Their calls cannot be noticed, so device memory must not be moved then.

@@ -11,13 +11,13 @@ namespace cuwarden {
 enum class Kind : std::uint8_t {
   device,          // Linear device memory (cuMemAlloc and relatives).
   pinned,          // Page-locked host memory (cuMemHostAlloc, cuMemAllocHost).
-  registered,      // Host memory under cuMemHostRegister.
+  registered,      // Host memory that the program has page-locked by cuMemHostRegister.
   managed,         // Managed memory (cuMemAllocManaged).
   stream_ordered,  // Stream-ordered memory (cuMemAllocAsync, cuMemAllocFromPoolAsync).
   vmm,             // Physical memory of cuMemCreate, on a device or the host.
   array,           // CUDA arrays and mipmapped arrays.
   imported,        // Memory of other processes and other APIs that the program has imported.
-  graph,           // Memory that CUDA graphs take for their nodes that allocate memory.
+  graph,           // Memory that nodes of CUDA graphs allocate when the graph is launched.
   // The kinds from here on are implicit memory: the driver takes it for an object or a call of the
   // program, without being asked for memory.
   stream,  // Memory that the driver takes for a stream.
@@ -89,10 +89,9 @@ constexpr std::string_view kind_name(Kind kind) {
 }
 
 // True if the live allocations of this kind are a part of their device's used memory. False for
-// page-locked and registered memory, which is the host's, and for managed memory: the driver does
-// not tell how much of it is on the device. False also for implicit memory, which the driver takes
-// unasked and which the ledger sums up by device (ImplicitBytes), and for blocks of frameworks,
-// which are parts of other memory.
+// page-locked and registered memory, which is the host's. False for managed memory: the driver does
+// not tell how much of it is on the device. False for implicit memory, which the ledger sums up by
+// device (ImplicitBytes), and for blocks of frameworks, which are parts of other memory.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed &&
          is_asked_for(kind);

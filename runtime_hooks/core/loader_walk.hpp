@@ -22,8 +22,8 @@ namespace cuwarden {
 
 // Keeps walks over the loaded objects (dl_iterate_phdr) and forks apart: a child forked during a
 // walk could hang in its own next walk. Walks of several threads do not wait for each other here. A
-// wait ends after ten seconds, because the thread that is waited for may wait for the caller: it
-// may need a lock that the program's own walk holds.
+// wait ends after ten seconds, because it may be a deadlock: the other thread may need a lock that
+// the waiting thread holds inside a walk of the program's own.
 class LoaderWalks {
  public:
   // A callback of dl_iterate_phdr, which is called for each loaded object; a result other than 0

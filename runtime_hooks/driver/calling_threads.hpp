@@ -114,9 +114,9 @@ class CallingThreads {
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
 extern constinit CallingThreads calling_threads;
 
-// True once a call of the program got an error that tells of a lost device, or after which all
-// further CUDA work of the process fails. cuwarden then asks the driver nothing at the end of the
-// process, because the driver may never answer. False again in a forked child.
+// True once a call of the program got an error which says that a device is lost, or that all
+// further CUDA work of the process will fail. cuwarden then asks the driver nothing at the end of
+// the process, because the driver may never answer. False again in a forked child.
 extern constinit std::atomic<bool> device_is_lost;
 // Sets device_is_lost if the driver's error says that a device is lost, or that all further CUDA
 // work of the process will fail, too.

@@ -25,10 +25,11 @@ class Inside {
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  // True if the context `wanted` is current.
+  // True if the context that the constructor got as `wanted` is current now.
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
-  // Returns CUDA_SUCCESS if the context `wanted` is current. Otherwise returns the driver's error,
-  // or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function.
+  // Returns CUDA_SUCCESS if the context that the constructor got as `wanted` is current now.
+  // Otherwise returns the driver's error, or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a
+  // function.
   CUresult result() const { return result_; }
 
  private:

@@ -140,7 +140,8 @@ class Submission {
  private:
   // The calling thread's counters; null if the thread has none of its own.
   CallingThreads::Thread* const thread_;
-  bool is_at_gate_ = false;  // true if this object has passed the gate, which the destructor leaves
+  // true if the constructor has passed the gate: the destructor leaves it
+  bool is_at_gate_ = false;
 };
 
 }  // namespace cuwarden::driver

@@ -70,9 +70,10 @@ void* hook_named(std::string_view name);
 // such hook; always null for a function of the runtime.
 void* looked_up_hook_named(std::string_view name);
 
-// True if the name, such as cuMemAlloc_v3, is any version of a driver function that has a hook, or
-// of one that makes the device read or write memory. If a lookup gives the program a function of
-// such a name that has no hook itself, cuwarden cannot record its calls.
+// True if the name, such as cuMemAlloc_v3, is any version of a driver function that cuwarden needs
+// to see called: one with a hook, or one that makes the device read or write memory. If a lookup
+// gives the program a function of such a name that has no hook itself, cuwarden cannot record its
+// calls.
 bool is_version_of_a_hook(std::string_view name);
 
 // The shim's exported hooks, with one slot for each row of hooks.def, in its order. Their calls go

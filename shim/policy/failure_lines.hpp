@@ -26,7 +26,8 @@ struct FailureWords {
 // Safe for all threads, also in signal handlers that interrupt a call.
 class FailureLines {
  public:
-  // Forgets all words and verdicts. To be called before all other functions, and in a forked child.
+  // Forgets all kept words, and that lines were written. To be called before all other functions,
+  // and in a forked child.
   void reset() noexcept;
   // True if a line about the verdict (a value of the enum Verdict below 32) was written.
   bool has_told(std::uint32_t verdict) const noexcept {
@@ -56,11 +57,12 @@ class FailureLines {
   void end(const ledger::Reader&) noexcept;
 
  private:
-  // The words about an incident whose request the program's allocator repeats. Texts are cut to
-  // their length, and end with a zero byte.
+  // The words (FailureWords) about an incident whose request the program's allocator repeats. Texts
+  // are cut to the length of their arrays, and end with a zero byte.
   struct Kept {
     std::atomic_flag is_in_use{};  // set while a thread reads or writes the other members
-    // Row of the incident in the ledger; 0: no words are kept. Read without is_in_use, too.
+    // Row of the incident in the ledger; 0: no words are kept. May be read without is_in_use being
+    // set.
     std::atomic<std::uint32_t> incident{0};
     std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
     rescue::Request request;    // the refused request

@@ -18,12 +18,12 @@ namespace cuwarden::shim {
 // is asked all the same if the device allows only one process.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// The memory of a device that other processes hold, as NVML lists them.
+// The memory of a device that other processes hold, as NVML lists it.
 struct MemoryOfOthers {
-  // Sum of the bytes that other processes hold. Leaves out the calling process. Also leaves out a
-  // process if NVML does not tell its bytes, if it may be the calling process, or if it is not
-  // among the 64 with most memory. Null if NVML cannot list the device's processes. Null, too, if
-  // the sum is 0 and processes other than the calling one are left out.
+  // Sum of the bytes that other processes hold. Only the 64 processes with most memory count. A
+  // process is left out if NVML does not tell its bytes, or if it may be the calling process. Null
+  // if NVML cannot list the device's processes. Null, too, if the sum is 0 and processes other than
+  // the calling one are left out.
   std::optional<std::uint64_t> bytes;
   // Bytes that the calling process holds; null: NVML does not tell.
   std::optional<std::uint64_t> own_bytes;
@@ -56,10 +56,10 @@ struct DeviceShares {
 // Returns the bytes that the ledger counts as memory of this process's first context on the device,
 // but that belong to other processes: they were in use when the context was made.
 //
-// `ImplicitBytes`: the device's numbers in the ledger. Two figures must agree on the result, NVML's
-// bytes of this process and the used bytes, since other processes may have taken or freed memory
-// between the readings. Returns 0 if the first context's size is unknown (more than
-// ImplicitBytes::largest_context), or if nothing would be left of it.
+// `ImplicitBytes`: the device's numbers in the ledger. Two figures must prove the result: NVML's
+// bytes of this process, and the used bytes. One is not enough, since other processes may have
+// taken or freed memory between the readings. Returns 0 if the first context's size is unknown
+// (more than ImplicitBytes::largest_context), or if nothing would be left of it.
 std::uint64_t counted_with_context(const ledger::ImplicitBytes&, const DeviceShares&) noexcept;
 // Subtracts `bytes`, which other processes have, from those that the ledger counts as memory of
 // this process's first context on the device. `ImplicitBytes`: the device's numbers in the ledger.

@@ -19,13 +19,14 @@ struct ProcessFacts {
   // State of the process: unknown, alive, zombie, or stuck in the kernel after a SIGKILL.
   ledger::RunState run_state = ledger::RunState::unknown;
   std::uint32_t parent = 0;            // pid of the parent process
-  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
+  std::int64_t start_realtime_ns = 0;  // start of the process, in ns since 1970 (UTC)
   // Path of the program's file. If the kernel does not tell the path, as for other users'
   // processes, the program's name, of which the kernel keeps 15 characters. `parent_program`: path
   // or name of the parent process's program.
   std::string program, parent_program;
   std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
-  bool is_of_another_user = false;  // true if the uid is known, and is not the caller's real one
+  // true if the process's uid is known, and is not the caller's real uid
+  bool is_of_another_user = false;
   // Owners that the process's cgroup names; empty: it names none.
   std::string job;        // id of the Slurm job
   std::string container;  // id of the container; for LXC its name

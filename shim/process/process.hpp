@@ -235,7 +235,8 @@ class Process final : public tracking::CompletenessListener {
   // Adds facts to the ledger just before a report: the version of the CUDA runtime, and a reason
   // for missing records if a libcuda is loaded in another linker namespace (dlmopen).
   void complete_ledger() noexcept;
-  // Writes the lines about failed requests that were kept for a repetition which never came.
+  // Writes the lines to the user about failed requests that an allocator should have repeated, but
+  // did not (IncidentExplanations::end()).
   static void tell_of_failures() noexcept;
   // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
   // records are missing. If there is no ledger yet, starts recording first.
@@ -267,15 +268,17 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
-  // Value of CUWARDEN_REACHABILITY.
+  // The setting CUWARDEN_REACHABILITY: if find_lost() searches for pointers to allocations.
   ReachabilityMode reachability_ = ReachabilityMode::off;
   // True once find_lost() was called; false again when recording is resumed.
   std::atomic<bool> lost_are_found_{false};
   // True once find_lost() has written a report, so that exit_begins() need not begin with one.
   std::atomic<bool> begins_with_report_{false};
-  // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
+  // Exit status of a process that has leaks (CUWARDEN_EXITCODE), 1 to 255; 0: leaks do not change
+  // the program's exit status.
   int status_of_leaks_ = 0;
-  // True if leaks were found at the end of the process. Only looked for if status_of_leaks_ is set.
+  // True if leaks were found at the end of the process. They are looked for only if
+  // status_of_leaks_ is not 0.
   bool leaks_remain_ = false;
 };
 

@@ -26,8 +26,8 @@ enum ProbeKinds : unsigned {
 };
 
 // Blocks of memory to which only the driver has pointers. If a search for pointers finds an address
-// of such a block, it has found a record of the driver's, and learns the form of these records. The
-// blocks are not recorded by cuwarden.
+// of such a block, it has found a record of the driver's. Thus it learns the form of these records.
+// The blocks are not recorded by cuwarden.
 //
 // The destructor frees the blocks, unless abandon() was called. It must run with the constructor's
 // context current. That context must be idle, since freeing a block waits for the context's work.
@@ -71,7 +71,7 @@ class DriverProbes {
   // Allocates managed blocks of 1 GiB, each of which begins a new range of the driver's addresses.
   // The driver keeps further records of the first block of a range.
   void add_new_ranges();
-  // These functions allocate the blocks of one kind each.
+  // The functions from here on allocate the blocks of one of ProbeKinds each.
   void add_linear();
   void add_pinned();
   void add_managed();

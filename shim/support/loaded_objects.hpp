@@ -112,7 +112,7 @@ class LoadedObject {
   // Version of each symbol (DT_VERSYM); null if the object has no versions.
   const std::uint16_t* versions_ = nullptr;
   std::span<const Elf64_Rela> calls_;   // relocations of the procedure linkage table
-  std::span<const Elf64_Rela> others_;  // the other relocations, without those that name no symbol
+  std::span<const Elf64_Rela> others_;  // relocations in other tables that name a symbol
 };
 
 namespace detail {

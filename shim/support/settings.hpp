@@ -9,7 +9,7 @@
 
 namespace cuwarden::shim {
 
-// Size in bytes of the array that holds a setting which is a path, with the null byte at its end.
+// Size in bytes of the array for a setting whose value is a path; the null byte at its end counts.
 using setting_kinds::path_limit;
 
 // The values of all settings, a member for each row of settings.def. All are zero until

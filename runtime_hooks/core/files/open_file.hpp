@@ -102,7 +102,8 @@ inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode
   const StandardNumbersHeld held;
   Descriptor opened(openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode));
   if (!opened || opened.number() >= StandardNumbersHeld::count) return opened;
-  // The program has closed one of its standard streams at this moment.
+  // The program has closed a standard stream meanwhile, and the file got its number. So the
+  // descriptor is replaced by one with a higher number.
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 

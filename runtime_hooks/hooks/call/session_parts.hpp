@@ -133,7 +133,7 @@ class ExecutionParts {
 
   ledger::Totals& totals;            // the ledger's sums of live bytes
   ledger::Devices& devices;          // the ledger's figures of each device
-  const ledger::ProcessTime& time;   // time since the process began
+  const ledger::ProcessTime& time;   // tells the time since the process began
   tracking::LiveContexts& contexts;  // the process's contexts that have not ended
   // The stream captures under way; always none if cuwarden does not try to serve refused requests.
   const tracking::Captures& captures;

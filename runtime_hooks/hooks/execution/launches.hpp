@@ -148,9 +148,9 @@ class GraphInstantiation {
 // Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission
 // gate, at which threads wait while cuwarden moves memory. Measures the device memory that the
 // launch takes, and enters it into the ledger if `call` is recorded. If the driver refuses the
-// launch for lack of memory and rescues are on, rungs (ordered attempts to serve a refused request)
-// make room and launch again. Returns the result for the program. `block_threads` is the number of
-// threads of a block; 0: unknown.
+// launch for lack of memory, rungs (ordered attempts to serve a refused request) make room and
+// launch again; none does if rescues are off. Returns the result for the program. `block_threads`
+// is the number of threads of a block; 0: unknown.
 template <class Launch>
 CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
                       Launch launch) {

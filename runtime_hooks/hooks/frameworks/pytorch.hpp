@@ -12,7 +12,8 @@ namespace cuwarden::hooks {
 // figures afterwards.
 struct PyTorchBlock {
   std::uint64_t address = 0;  // address of the block
-  // Size of a block that is handed out; minus the size of one that comes back; 0: figures only.
+  // Size of the block if the allocator hands it out; minus its size if it comes back. 0: there is
+  // no block, only figures.
   std::int64_t bytes = 0;
   std::uint64_t allocated_bytes = 0;  // bytes of the device's blocks that are handed out
   std::uint64_t reserved_bytes = 0;   // bytes that the allocator has taken from CUDA on the device

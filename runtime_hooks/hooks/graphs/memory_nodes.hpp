@@ -23,19 +23,19 @@ class NodeMakers {
  public:
   // A program's call that made an allocation node.
   struct Maker {
-    GroupId group;            // The ledger's group of the call; 0: there was no room for one.
+    GroupId group;  // The ledger's group of the call; 0: the ledger had no room for a group.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
-    std::uint64_t order = 0;  // A number that rises from node to node, from 1.
+    std::uint64_t order = 0;  // Number of the node among all nodes ever entered, from 1.
   };
-  // Most nodes with the same address that are kept.
+  // Most nodes of one address that the table keeps.
   static constexpr std::size_t most_of_one_address = 8;
 
   // Enters a node that allocates `bytes` at `address`. `GroupId` is the ledger's group for
   // allocations by the call that made the node. If the table's lock cannot be had, nothing is
   // entered, and left() becomes true.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
-  // Fills `to` with the calls that made the kept nodes with this address, the latest first. Returns
-  // the number of calls; 0 also if the table's lock cannot be had.
+  // Fills `to` with the program's calls that made the nodes of this address in the table, the
+  // latest first. Returns the number of calls; 0 also if the table's lock cannot be had.
   std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
   // nodes may be missing from the table.
@@ -80,8 +80,8 @@ struct Effect {
   std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
   std::uint64_t address = 0;  // The address that is allocated or freed.
   std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
-  GroupId group;              // The ledger's group for the memory; 0: no room, or a free.
-  bool allocates = false;     // True for an allocation, false for a free.
+  GroupId group;  // The ledger's group for the memory; 0 for a free, or if the ledger had no room.
+  bool allocates = false;  // True for an allocation, false for a free.
 };
 
 // A table of what launches of executable graphs allocate and free (effects), by the graph's
