@@ -91,10 +91,11 @@ class FutexLock {
 
  private:
   // States of the lock.
-  static constexpr std::uint32_t free = 0;       // no thread has the lock
-  static constexpr std::uint32_t held = 1;       // a thread has the lock, and no other one waits
-  static constexpr std::uint32_t contended = 2;  // a thread has it, and others may sleep for it
-  // A thread has the lock, and another one has waited for it in vain for ten seconds.
+  static constexpr std::uint32_t free = 0;  // no thread has the lock
+  static constexpr std::uint32_t held = 1;  // a thread has the lock, and no other thread waits
+  // a thread has the lock, and others may wait for it
+  static constexpr std::uint32_t contended = 2;
+  // A thread has the lock, and another thread has waited for it in vain for ten seconds.
   static constexpr std::uint32_t given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
   // Times in milliseconds. A waiting thread sleeps for first_wait_ms, and then for twice as long

@@ -16,7 +16,7 @@ enum class Kind : std::uint8_t {
   stream_ordered,  // Stream-ordered memory (cuMemAllocAsync, cuMemAllocFromPoolAsync).
   vmm,             // Physical memory of cuMemCreate, on a device or the host.
   array,           // CUDA arrays and mipmapped arrays.
-  imported,        // Memory of other processes and other APIs that the program has imported.
+  imported,        // Memory of another process or another API, imported by the program.
   graph,           // Memory that nodes of CUDA graphs allocate when the graph is launched.
   // The kinds from here on are implicit memory: the driver takes it for an object or a call of the
   // program, without being asked for memory.

@@ -56,10 +56,11 @@ struct DeviceShares {
 // Returns the bytes that the ledger counts as memory of this process's first context on the device,
 // but that belong to other processes: they were in use when the context was made.
 //
-// `ImplicitBytes`: the device's numbers in the ledger. Two figures must prove the result: NVML's
-// bytes of this process, and the used bytes. One is not enough, since other processes may have
-// taken or freed memory between the readings. Returns 0 if the first context's size is unknown
-// (more than ImplicitBytes::largest_context), or if nothing would be left of it.
+// `ImplicitBytes`: the device's numbers in the ledger. `DeviceShares`: the device's used bytes.
+// Bytes count only if two figures prove them, the used bytes and NVML's bytes of this process. One
+// figure is not enough, since other processes may have taken or freed memory between the readings.
+// Returns 0 if the first context's size is unknown (more than ImplicitBytes::largest_context), or
+// if nothing would be left of it.
 std::uint64_t counted_with_context(const ledger::ImplicitBytes&, const DeviceShares&) noexcept;
 // Subtracts `bytes`, which other processes have, from those that the ledger counts as memory of
 // this process's first context on the device. `ImplicitBytes`: the device's numbers in the ledger.

@@ -86,9 +86,11 @@ class LoadedObject {
   // Returns the exported function or variable of this name, in its default version; null if there
   // is none.
   const Elf64_Sym* symbol(std::string_view name) const;
-  // Does the work of symbol() by the object's DT_GNU_HASH table, which must not be null.
+  // Returns the exported function or variable of this name by the object's table DT_GNU_HASH, which
+  // must not be null; null if there is none.
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
-  // Does the work of symbol() by the object's DT_HASH table, which must not be null.
+  // Returns the exported function or variable of this name by the object's table DT_HASH, which
+  // must not be null; null if there is none.
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
   // True if entry `index` of the object's dynamic symbol table is an exported function or variable
   // of this name, in its default version.

@@ -46,8 +46,8 @@ class EndTurn {
   // exit().
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
-  // Returns true in all calls by the thread that has called this function first, and false in all
-  // other threads. To be called by each thread that calls quick_exit().
+  // Returns true if no other thread has called this function before the calling thread did. To be
+  // called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
   // Delays threads that call exit() after another thread has, so that the thread which called first
   // becomes the leader: the thread that runs exit() to its end. Returns at once in the thread that

@@ -67,7 +67,8 @@ class ContextCreation {
   }
 
  private:
-  // Does the work of done() if the device had another context before.
+  // Records the context `made`, and enters the memory that it took into the ledger, for a device
+  // that had another context before.
   void done_beside_others(ContextId made) {
     if (!call_.recording()) return;
     if (!span_.has_begun()) call_.execution().implicit.disturb(device_);

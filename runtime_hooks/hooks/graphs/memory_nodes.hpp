@@ -21,7 +21,7 @@ namespace cuwarden::hooks {
 // address are kept, the latest ones. All functions may be called by several threads at once.
 class NodeMakers {
  public:
-  // A program's call that made an allocation node.
+  // The program's call that made an allocation node of a graph.
   struct Maker {
     GroupId group;  // The ledger's group of the call; 0: the ledger had no room for a group.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
@@ -84,8 +84,9 @@ struct Effect {
   bool allocates = false;  // True for an allocation, false for a free.
 };
 
-// A table of what launches of executable graphs allocate and free (effects), by the graph's
-// CUgraphExec as a number, `exec`. All functions may be called by several threads at once.
+// A table of effects: the allocations and frees that launches of executable graphs make. The key is
+// the graph's CUgraphExec as a number, `exec`. All functions may be called by several threads at
+// once.
 class ExecEffects {
  public:
   // Adds an effect, which is an allocation or a free that each launch of the executable graph
