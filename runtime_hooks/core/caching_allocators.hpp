@@ -6,14 +6,14 @@
 namespace cuwarden {
 
 // True if the loaded object at `path` is PyTorch's allocator of device memory. That allocator takes
-// segments from CUDA and hands out blocks of them. The path alone decides.
+// segments from CUDA and hands out blocks of them. Only the path is looked at.
 inline bool is_pytorch_allocator(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("libc10_cuda.");
 }
 
 // True if the loaded object at `path` is an allocator that caches memory and repeats refused
 // requests: PyTorch's allocator of device memory, CuPy's pools or XLA's BFC. When CUDA refuses a
-// request of it, it empties its cache and asks CUDA again. The path alone decides.
+// request of it, it empties its cache and asks CUDA again. Only the path is looked at.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
@@ -23,7 +23,7 @@ inline bool asks_again_when_refused(std::string_view path) {
 }
 
 // True if the loaded object at `path` is known to keep memory that it gets from CUDA, and to hand
-// out parts of it. It need not repeat refused requests. The path alone decides.
+// out parts of it. It need not repeat refused requests. Only the path is looked at.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

@@ -17,8 +17,8 @@ class HostProcess {
   // cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
   // Returns true if a library is loaded that lets other hardware (network cards, disks, video
-  // engines) access device memory without a call of the CUDA driver. The known libraries count.
-  // Device memory must not be moved then.
+  // engines) access device memory without a call of the CUDA driver. Device memory must not be
+  // moved then. Only libraries that cuwarden knows count.
   virtual bool reaches_memory() noexcept = 0;
   // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
   // not know. Their calls cannot be noticed, so device memory must not be moved then.

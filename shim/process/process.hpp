@@ -268,7 +268,7 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
-  // The setting CUWARDEN_REACHABILITY: if find_lost() searches for pointers to allocations.
+  // The setting CUWARDEN_REACHABILITY, which says if find_lost() searches for pointers.
   ReachabilityMode reachability_ = ReachabilityMode::off;
   // True once find_lost() was called; false again when recording is resumed.
   std::atomic<bool> lost_are_found_{false};

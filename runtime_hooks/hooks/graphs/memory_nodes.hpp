@@ -58,7 +58,7 @@ class NodeMakers {
   // Takes the row out of the list of its bucket. The caller holds `lock_`.
   void unlink(Node&) noexcept;
 
-  // Result of left(): true once `lock_` could not be had.
+  // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
   // Protects the table of nodes. While it is held, no other lock is taken, and neither the driver
   // nor the program is called.
@@ -139,7 +139,7 @@ class ExecEffects {
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 
-  // Result of left(): true once `lock_` could not be had.
+  // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
   // Guards all rows and lists of the table. The driver and the program are not called while it is
   // held.
