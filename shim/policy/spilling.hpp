@@ -1,5 +1,5 @@
-// The limits of spilling: host memory that stands behind device pointers, for requests that the
-// device has no room for.
+// The limits of spilling: host memory behind device pointers, for requests that the device has no
+// room for.
 #pragma once
 
 #include "runtime_hooks/pool/spill.hpp"

@@ -13,8 +13,8 @@ constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
-// The kernel drops the page cache before it refuses memory. The cgroup's cache counts as available,
-// too, except for its active part.
+// The kernel drops the page cache before it refuses memory, so the cache counts as available. Some
+// of the cgroup's cache may be in use, so a quarter of it does not count.
 std::uint64_t host_memory_left() noexcept {
   const HostLimits limits = read_host_memory();
   std::uint64_t room = UINT64_MAX;

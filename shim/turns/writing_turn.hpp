@@ -16,10 +16,10 @@ namespace cuwarden::shim {
 // thread has left its writing by a jump.
 class WritingTurn {
  public:
-  // The results of take(). `taken`: the calling thread has the turn. `taken_over`: it has the turn
-  // of a thread that ended or jumped away, and that has left its work half done. `interrupted`: a
-  // signal handler has interrupted the calling thread, which already has the turn. `not_given`:
-  // another thread has kept the turn for the whole wait.
+  // The results of take(). `taken`: the calling thread has got the turn. `taken_over`: the calling
+  // thread has got the turn of a thread that ended or jumped away, and whose report is unfinished.
+  // `interrupted`: a signal handler has interrupted the calling thread, which already has the turn.
+  // `not_given`: another thread has kept the turn for the whole wait.
   enum class Answer { taken, taken_over, interrupted, not_given };
 
   // `clock`: the clock of all waits, which must outlive the object.

@@ -30,7 +30,7 @@ using tracking::submitted_graphs;
 // the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
-  // Listener that is told when the ledger is no longer complete.
+  // Is called when an allocation could not be recorded, so that the ledger is incomplete.
   tracking::CompletenessListener& completeness;
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.
@@ -45,7 +45,7 @@ struct Surroundings {
 struct SessionSettings {
   // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
-  // True if call stacks have the Python frames of their threads.
+  // True if recorded call stacks include the Python frames of the calling thread.
   bool python_frames = true;
   // True if blocks that frameworks hand out are recorded, with their call stacks.
   bool framework_blocks = false;
@@ -106,10 +106,10 @@ class Session {
     if (!keeps_bases) implicit.bases.memory_may_change();
     ledger.thread_shards.call_ends();
   }
-  // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, a reading of a device no longer makes its pool give unused pages back to the driver. The
-  // list of the processes on a device is not asked any more, either. To be called when the process
-  // begins to end, before the driver is shut down.
+  // Prepares the session for the end of the process: writes the figures of cuwarden's pools to the
+  // ledger, and makes process_ends() true. From then on, readings of devices do not make cuwarden's
+  // pools give unused pages back to the driver. NVML is not asked either which processes use a
+  // device. To be called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     neighbours.process_is_ending();
