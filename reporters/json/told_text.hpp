@@ -39,8 +39,8 @@ class ToldText {
     bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
    private:
-    static constexpr std::ptrdiff_t step = std::ptrdiff_t{1}
-                                           << 20;  // bytes between calls of read()
+    // Number of bytes between two calls of read().
+    static constexpr std::ptrdiff_t step = std::ptrdiff_t{1} << 20;
     // Calls read() with the number of bytes before the position.
     void tell() {
       text_->read_(static_cast<std::size_t>(at_ - text_->text_.data()));

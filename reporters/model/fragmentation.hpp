@@ -84,7 +84,7 @@ struct Slab {
 // that the driver cuts from slabs, its 2 MiB pages.
 struct SlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  MaybeId stack;  // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number of live allocations of this stack that are parts of slabs; their bytes.
   Figure count, bytes;
   // Unused bytes of slabs that cannot go back to the device because of this stack's live pieces.
@@ -132,7 +132,7 @@ struct WorstSlab {
 // was locked.
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  MaybeId stack;  // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number and bytes of this stack's live allocations that were parts of slabs at time_ns.
   Figure count, bytes;
   // Unused bytes of slabs at time_ns that could not go back to the device because of this stack's

@@ -47,7 +47,7 @@ struct FrameworkSite {
   // report is older than this field.
   Text fingerprint;
   Text where;           // line of the program's own code that asked for the blocks; null: unknown
-  MaybeId stack;        // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   Figure count, bytes;  // number of the blocks; their bytes
   // Number of blocks that this stack ever got, given back or not. Null if the framework, not
   // cuwarden, gave the stack's figures.
@@ -55,8 +55,9 @@ struct FrameworkSite {
   // Times at which the oldest and the newest of the blocks were handed out, in ns since the
   // process's start. Null if the framework, not cuwarden, gave the stack's figures.
   Figure first_ns, last_ns;
-  // Growth of the blocks by the times or steps at which they were handed out: "growing", "burst",
-  // "steady" or "one_time" (Growth::name() explains the words). Null: the times are unknown.
+  // Growth of the blocks, by the times or steps at which they were handed out. "growing": blocks
+  // that stay go on to be handed out. "burst": many that stay were handed out in a part of the run.
+  // "steady": most are given back sooner or later. "one_time": others. Null: the times are unknown.
   Text growth;
   // first_step: number of the program's step in which the oldest block was handed out; 0: before
   // the first step; null: `growth` was judged by times. The others: growth of the blocks' bytes;

@@ -25,7 +25,7 @@ struct Incident {
   Figure bytes;
   MaybeId device;  // CUDA ordinal of the device; null: host memory was asked for
   Figure thread;   // kernel's thread id of the thread that was refused first
-  MaybeId stack;   // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;   // id of the call stack in the table `stacks`; null: no stack was recorded
   Text result;     // driver's error of the first refusal, such as "CUDA_ERROR_OUT_OF_MEMORY"
   // Outcome of all refused requests of the incident. "rescued": cuwarden's rungs (attempts) served
   // all of them. "recovered_by_caller": all were served in the end, but some only when the program
@@ -99,7 +99,7 @@ struct RungLeftOut {
 // incident.
 struct IncidentHolder {
   Id incident = 0;      // id of the refused request in the table `incidents`
-  MaybeId stack;        // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Figure count, bytes;  // number of live allocations of this stack and kind; their bytes
   // Rate at which the bytes of these live allocations grew before the refusal, in bytes per minute;

@@ -60,10 +60,10 @@ struct DeviceProcess {
   Figure pid;         // id of the other process, as NVML gives it
   Text program;       // path of the other process's program, or only its name; null: unknown
   Figure used_bytes;  // bytes of the device that the other process holds; null: NVML does not say
-  // Way in which the process was found: "nvml" (NVML lists it) or "device_file" (NVML does not, but
-  // it has the device's file open). Null in old reports: NVML lists it.
+  // Way in which the other process was found: "nvml" (NVML lists it) or "device_file" (NVML does
+  // not, but it has the device's file open). Null in old reports: NVML lists it.
   Text seen_by;
-  // State of the process: "alive", "zombie" (has ended, but its parent has not reaped it) or
+  // State of the other process: "alive", "zombie" (has ended, but its parent has not reaped it) or
   // "stuck" (was killed, and stays in the kernel, where no signal ends it). Null: unknown.
   Text state;
   Text user;   // name of the other process's user, or the uid in digits; null: unknown
@@ -86,15 +86,15 @@ struct DeviceProcess {
 struct Total {
   std::string kind;               // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   MaybeId device;                 // CUDA ordinal of the device; null for host memory
-  Figure allocations;             // number of allocations that were ever made
-  Figure allocated_bytes;         // bytes of all allocations that were ever made
-  Figure frees;                   // number of recorded allocations that were freed
+  Figure allocations;             // number of allocations of `kind` on `device`, freed or not
+  Figure allocated_bytes;         // bytes of all allocations of `kind` on `device`, freed or not
+  Figure frees;                   // number of allocations of `kind` on `device` that were freed
   Figure failures;                // number of requests that the program saw fail for lack of memory
   Figure live_count, live_bytes;  // number and bytes of the live allocations at the process's end
   // Number of allocations that were live at peak_time_ns. If peak_bytes is 0: the most allocations
   // that were live at one time.
   Figure peak_count;
-  Figure peak_bytes;  // most bytes that were live at one time
+  Figure peak_bytes;  // most bytes of `kind` that were live on `device` at one time
   // Time at which peak_bytes were live, in ns since the process's start; null: peak_bytes is 0.
   Figure peak_time_ns;
   CUWARDEN_FIELDS(kind, device, allocations, allocated_bytes, frees, failures, live_count,
@@ -133,7 +133,7 @@ struct LeakGroup {
   // whose Frame::library is null, such as "/home/u/train.py:41 in step". If there is none, the
   // innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
   Text where;
-  MaybeId stack;        // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Text api;             // CUDA function that the program called; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
@@ -144,9 +144,7 @@ struct LeakGroup {
   // Id in the table `modules` of the file with the code of the innermost frame outside CUDA's own
   // libraries. Null: unknown.
   MaybeId module;
-  // Number of allocations that this stack ever made with this function, kind and device, freed or
-  // not.
-  Figure allocations;
+  Figure allocations;  // number of allocations that the group ever made, freed or not
   // Growth of the group, judged by the times at which its live allocations were made. "growing":
   // allocations that stay go on to be made. "burst": many that stay were made in a part of the run.
   // "steady": most are freed sooner or later. "one_time": others. If the program marked four steps
@@ -186,8 +184,7 @@ struct LeakGroup {
   Figure unknown_count, unknown_bytes;      // allocations that an incomplete search did not settle
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
-  // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
-  Text example_address;
+  Text example_address;     // address, in hexadecimal, of one of the group's live allocations
   // Number of handles of virtual memory (cuMemCreate) that were not released and are mapped at no
   // address. Null: the group is of another kind, the end of a context released it, or the report is
   // older than this field.
@@ -250,13 +247,12 @@ struct Forecast {
 // allocations for which code in one file of the library asked.
 struct LibraryReserve {
   std::string library;  // name of the library, such as "NCCL"
-  MaybeId module;       // id in the table `modules` of the library's file; null: unknown
+  MaybeId module;       // id of the library's file in the table `modules`; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
-  // Calls by which a program gets back the memory that the library does not use; null: none.
-  Text gives_back;
-  Text limited_by;  // settings and calls that limit the memory; null: none
+  Text gives_back;      // calls by which the library gives unused memory back; null: none
+  Text limited_by;      // settings and calls that limit the memory; null: none
   CUWARDEN_FIELDS(library, module, device, count, bytes, holds, gives_back, limited_by)
 };
 
@@ -273,10 +269,11 @@ struct ImplicitGroup {
   // Line of the program's own code that led to the calls, such as "/home/u/train.py:41 in step".
   // Null: unknown.
   Text where;
-  MaybeId stack;  // id in the table `stacks`; null: no stack was recorded
-  // Number of objects that are left, and bytes of device memory that the driver took for them.
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
+  // Number of objects (such as streams) that are left; bytes that the driver took for them.
   Figure count, bytes;
-  Figure released_count;  // number of objects that were destroyed, or ended with their context
+  // Number of objects (such as streams) that were destroyed, or ended with their context.
+  Figure released_count;
   // Bytes that the driver keeps of ended objects, on the device, for later objects (not those of
   // green contexts). The driver tells only a sum for all objects of a kind on the device. This is
   // the group's share, in proportion to the bytes of its ended objects.
@@ -284,8 +281,9 @@ struct ImplicitGroup {
   // Times at which the first and the last object was made, destroyed or not, in ns since the
   // process's start.
   Figure first_ns, last_ns;
-  // Growth of the objects that are left, by the times at which they were made: "growing", "burst",
-  // "steady" or "one_time" (Growth::name() explains the words). Null: no object is left.
+  // Growth of the objects that are left. "growing": objects that stay go on to be made. "burst":
+  // many that stay were made in a part of the run. "steady": most are destroyed sooner or later.
+  // "one_time": others. Null: no object is left.
   Text growth;
   // Growth in bytes per minute: bytes made in the last three quarters of the time from first_ns to
   // the process's end, divided by the minutes of those quarters. Null: `growth` is not "growing",
@@ -372,7 +370,7 @@ struct Bucket {
 struct PeakHolder {
   MaybeId device;    // CUDA ordinal of the device; null for host memory
   std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  MaybeId stack;     // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number and bytes of this stack's allocations of `kind` on `device` that were live at the peak.
   Figure count, bytes;
   // Number of allocations of `kind` on `device` that this stack ever made, freed or not.
@@ -387,12 +385,13 @@ struct PeakHolder {
 // A call stack that allocated many bytes of a kind on a device over the whole run, freed or not.
 // The report has the 200 rows with the most bytes.
 struct AllocationSite {
-  std::string kind;        // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Text api;                // CUDA function that the program called; null: unknown
-  MaybeId device;          // CUDA ordinal of the device; null for host memory
-  MaybeId stack;           // id in the table `stacks`; null: no stack was recorded
-  Figure allocations;      // number of allocations that were ever made
-  Figure allocated_bytes;  // bytes of all allocations that were ever made
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  Text api;          // CUDA function that the program called; null: unknown
+  MaybeId device;    // CUDA ordinal of the device; null for host memory
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
+  // Number of allocations of `kind` on `device` that the stack made, freed or not.
+  Figure allocations;
+  Figure allocated_bytes;  // bytes that the stack allocated of `kind` on `device`, freed or not
   CUWARDEN_FIELDS(kind, api, device, stack, allocations, allocated_bytes)
 };
 

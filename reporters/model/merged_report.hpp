@@ -49,7 +49,7 @@ struct MergedProcess {
   // First reason why leaks of the process may be missing; null: there is none.
   Text doubt;
   bool pointer_search = false;        // true if the process's memory was searched for pointers
-  Figure incidents;                   // number of the process's incidents
+  Figure incidents;                   // number of the process's incidents (refused requests)
   std::vector<std::string> verdicts;  // causes of the incidents, each once, in the incidents' order
   CUWARDEN_FIELDS(id, report, rank, host, pid, program, start, end_ns, end_reason, exit_status,
                   signal, job_id, visible_devices, devices, peak_bytes, leak_count, leak_bytes,
@@ -59,12 +59,13 @@ struct MergedProcess {
 // The first request of a process that failed for lack of memory. Requests that cuwarden rescued, or
 // that were served when the program repeated them, are left out.
 struct Refusal {
-  Id process = 0;  // id in the table `processes`
+  Id process = 0;  // id of the process in the table `processes`
   // time of the refusal, as ISO 8601 text in UTC, by the clock of the process's host
   std::string time;
-  Text api;             // CUDA function that the program called; null: unknown
-  Figure bytes;         // bytes that the request asked for; null: the call does not say
-  MaybeId device;       // id in the table `devices`; null: host memory, or an unknown device
+  Text api;      // CUDA function that the program called; null: unknown
+  Figure bytes;  // bytes that the request asked for; null: the call does not say
+  // Id of the device in the table `devices`; null: host memory, or an unknown device.
+  MaybeId device;
   std::string verdict;  // name of the cause, such as "slab_fragmentation"
   Text where;           // line of the program's own code that led to the request; null: unknown
   CUWARDEN_FIELDS(process, time, api, bytes, device, verdict, where)
@@ -73,7 +74,7 @@ struct Refusal {
 // The refusal that was the first of all processes, by the clocks of their hosts, and the processes
 // whose requests failed later.
 struct FirstRefusal {
-  Id process = 0;    // id in the table `processes`
+  Id process = 0;    // id of the process in the table `processes`
   std::string time;  // time of the refusal, as ISO 8601 text in UTC
   // Ids in the table `processes` of the processes whose requests failed later, in the order of
   // their refusals.
@@ -110,8 +111,8 @@ struct MergedDevice {
 
 // The use of a device by a process.
 struct DeviceUse {
-  Id process = 0;     // id in the table `processes`
-  Id device = 0;      // id in the table `devices`
+  Id process = 0;     // id of the process in the table `processes`
+  Id device = 0;      // id of the device in the table `devices`
   Id ordinal = 0;     // CUDA ordinal of the device as the process sees it, from 0
   Figure live_bytes;  // live bytes at the process's end
   Figure peak_bytes;  // sum of the peaks (most live bytes at a time) of each kind of memory
@@ -122,8 +123,8 @@ struct DeviceUse {
 // A process that held memory of a device when a request for that device's memory failed for the
 // first time (MergedDevice::full_time).
 struct DeviceHolder {
-  Id device = 0;    // id in the table `devices`
-  MaybeId process;  // id in the table `processes`; null: its report was not merged
+  Id device = 0;    // id of the device in the table `devices`
+  MaybeId process;  // id of the process in the table `processes`; null: its report was not merged
   Figure pid;       // id of the process, as the refused process saw it; null: unknown
   Text program;     // path of the process's program, or only its name; null: unknown
   Figure bytes;     // bytes of the device that the process held; null: unknown
@@ -136,7 +137,7 @@ struct IdleDevices {
   Figure visible;        // number of devices that each process of the host could see
   Figure used;           // number of devices that processes of the host used
   Figure idle;           // number of devices without a process: `visible` less `used`
-  Id shared_device = 0;  // id in the table `devices`: device with the most processes
+  Id shared_device = 0;  // id in the table `devices` of the device with the most processes
   Figure processes;      // number of processes on the device `shared_device`
   CUWARDEN_FIELDS(host, visible, used, idle, shared_device, processes)
 };
@@ -148,7 +149,7 @@ struct MergedLeak {
   std::string fingerprint;
   std::string kind;     // kind of memory, such as "device" (core/kind.hpp)
   Text api;             // CUDA function that the program called, or framework; null: unknown
-  MaybeId stack;        // id in the table `stacks`; null: no stack was recorded
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: not recorded
   Text where;           // line of the program's own code that led to the allocations; null: unknown
   Figure count, bytes;  // number of allocations that were not freed; their bytes
   // lost: number and bytes of the allocations to which no pointer was found; 0 if no search was
@@ -173,8 +174,8 @@ struct MergedLeak {
 
 // One process's part of a leak: a row of the table `leaks_of_processes`.
 struct LeakOfProcess {
-  Id leak = 0;     // id in the table `leaks`
-  Id process = 0;  // id in the table `processes`
+  Id leak = 0;     // id of the leak in the table `leaks`
+  Id process = 0;  // id of the process in the table `processes`
   // count, bytes: the process's allocations that were not freed. lost: those to which no pointer
   // was found; 0 if no search was made. unknown: those for which the search was not made or not
   // completed.

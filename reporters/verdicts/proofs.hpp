@@ -23,9 +23,9 @@ struct SizeProof {
   CUWARDEN_FIELDS(requested, requested_bytes)
 };
 
-// Figures that prove the verdict device_restricted: one of four restrictions forbids the request.
-// They are the device's compute mode, a MIG slice, a quota of MPS and a limit of the process's
-// cgroup. Figures of the other three are null.
+// Figures that prove the verdict device_restricted: a restriction forbids the request. There are
+// four: the device's compute mode, a MIG slice, a quota of MPS and a limit of the process's cgroup.
+// Figures of the other three are null.
 struct RestrictionProof {
   // Compute mode of the device, in which it gives this process no context: "prohibited" or
   // "exclusive_process". Null: another restriction was found.
