@@ -28,20 +28,21 @@ struct Fragmentation {
   // the slab's last allocation is freed.
   Figure slab_locked_bytes;
   Figure rounding_bytes;  // bytes that rounding adds to live requests
-  // Unused bytes of memory pools (CUmemoryPool) and graphs. Null: unknown, as for a device that was
-  // never read.
+  // Unused bytes of memory pools (CUmemoryPool) and graphs at the last reading of the device. Null:
+  // unknown, or the device was never read.
   Figure mempool_idle_bytes;
-  // Bytes of the largest request that the driver could serve with whole pages. Null: unknown, as
-  // for a device that was never read.
+  // Bytes of the largest request that the driver could serve with whole pages at the last reading
+  // of the device. Null: unknown, or the device was never read.
   Figure largest_request_bytes;
-  // Size of a page, the unit that the driver takes from the device, as the addresses of live
-  // allocations show; 2 MiB if they do not. Null: the report is older than this field.
+  // Size of a page, the unit in which the driver takes memory from the device. Derived from the
+  // addresses of live allocations; 2 MiB if they do not show it. Null: the report is older than
+  // this field.
   Figure page_bytes;
-  // Number of bytes at whose multiples the pieces of a page begin, as the addresses of live
-  // allocations show; 512 if they do not. Null: the report is older than this field.
+  // Alignment of small allocations within a page, in bytes. Derived from the addresses of live
+  // allocations; 512 if they do not show it. Null: the report is older than this field.
   Figure step_bytes;
-  // Bytes of the largest allocation that shares its page (page_bytes) with another; null: no two
-  // share a page.
+  // Bytes of the largest live allocation that shares its page (of page_bytes) with another one.
+  // Null: no two allocations share a page.
   Figure largest_piece_bytes;
   // Bytes by which the sum of the device's items in the table `accounts` (without `unexplained`)
   // exceeds its used bytes at the last reading (cuMemGetInfo); 0: it does not. Null: the device was

@@ -125,9 +125,10 @@ struct DeviceUse {
 struct DeviceHolder {
   Id device = 0;    // id of the device in the table `devices`
   MaybeId process;  // id of the process in the table `processes`; null: its report was not merged
-  Figure pid;       // id of the process, as the refused process saw it; null: unknown
-  Text program;     // path of the process's program, or only its name; null: unknown
-  Figure bytes;     // bytes of the device that the process held; null: unknown
+  // Pid of the holding process, as the process that was refused saw it; null: unknown.
+  Figure pid;
+  Text program;  // path of the process's program, or only its name; null: unknown
+  Figure bytes;  // bytes of the device that the process held; null: unknown
   CUWARDEN_FIELDS(device, process, pid, program, bytes)
 };
 

@@ -86,10 +86,11 @@ class Shortage {
   // Returns the least number of used bytes of the device that belong to other owners than this
   // process: listed() plus unlisted(). Returns 0 also if the used bytes of the device are unknown.
   std::uint64_t others() const { return listed() + unlisted(); }
-  // True if no owner holds more of the device than `bytes`, which one of the owners holds, and the
-  // request would have fitted without them. Owners are this process's allocations, its implicit
-  // memory, its idle memory pools, and all others together. False if `bytes` is 0. To be called
-  // only if lacks_memory(): if missing() is null, every request counts as fitting.
+  // True if `bytes`, which one owner holds, are the largest amount that any owner holds of the
+  // device, and the request would have fitted without them. Owners are this process's allocations,
+  // its implicit memory, its idle memory pools, and all others together. False if `bytes` is 0. To
+  // be called only if lacks_memory() is true: if missing() is null, every request counts as
+  // fitting.
   bool is_the_most(std::uint64_t bytes) const;
 
   // Returns the settings that let the request wait for other processes to free memory, such as

@@ -86,7 +86,8 @@ struct Folder : AnyPath {
   static constexpr std::string_view accepted = "a folder";
 };
 
-// Kind of CUWARDEN_SUPPRESSIONS: the path of a file, which is not checked further.
+// Kind of CUWARDEN_SUPPRESSIONS: the path of a file of rules that exclude known leaks. The path is
+// not checked further.
 struct SuppressionFile : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "the path of a file";
