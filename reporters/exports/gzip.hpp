@@ -30,7 +30,7 @@ class Gzip {
   // Z_NO_FLUSH.
   void compress(int flush);
 
-  // state of zlib's compression
+  // State of zlib's compression.
   std::unique_ptr<z_stream_s> stream_;
   std::string waiting_;     // bytes that were added and not yet compressed
   std::string compressed_;  // the compressed file so far

@@ -51,7 +51,7 @@ class ProtobufMessage {
     bytes_ += static_cast<char>(value);
   }
 
-  // message so far, in the wire format
+  // Message so far, in the wire format.
   std::string bytes_;
 };
 

@@ -25,9 +25,9 @@ class NamedStacks {
   std::vector<NamedFrame> frames(model::MaybeId stack) const;
 
  private:
-  // rows of the table of stacks, by id
+  // Rows of the table of stacks, by id.
   std::unordered_map<model::Id, const model::Stack*> stacks_;
-  // named frames, by id of the frame
+  // Named frames, by id of the frame.
   std::unordered_map<model::Id, NamedFrame> frames_;
 };
 

@@ -54,7 +54,7 @@ class Suppressions {
 
   std::vector<std::string> patterns_;
   std::unordered_map<std::string_view, std::size_t> known_;  // texts → results of first_in()
-  // names of functions → results of bare_name()
+  // Names of functions → results of bare_name().
   std::unordered_map<std::string_view, std::string> bare_names_;
 };
 

@@ -19,7 +19,7 @@ struct ProcessIdentity {
   model::Text host;   // name of the process's host; null: unknown, as in a redacted report
   model::Figure pid;  // process id in the process's pid namespace; null: unknown
   std::string start;  // start of the process, as ISO 8601 text in UTC; empty: unknown
-  // path of the program's file, of which only the file name is compared; null: unknown
+  // Path of the program's file, of which only the file name is compared; null: unknown.
   model::Text program;
 };
 

@@ -35,9 +35,9 @@ class MergedStacks {
   std::vector<model::Stack> stacks_;
   std::vector<model::Frame> frames_;
   std::vector<model::Module> modules_;
-  // ids of frames_
+  // Ids of frames_.
   std::map<FrameKey, model::Id> frame_ids_;
-  // ids of modules_, by path and build id
+  // Ids of modules_, by path and build id.
   std::map<std::pair<std::string, model::Text>, model::Id> module_ids_;
 };
 

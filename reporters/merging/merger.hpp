@@ -50,7 +50,7 @@ class Merger {
   struct Full {
     std::int64_t realtime_ns = 0;  // nanoseconds since 1970; 0: no request failed
     model::Id process = 0;         // id of the process whose request failed; 0: none
-    // processes that held the device's memory
+    // Processes that held the device's memory.
     std::vector<model::DeviceHolder> holders;
   };
   // A device, with the facts that the reports added so far give.
@@ -68,10 +68,11 @@ class Merger {
   using IdsByOrdinal = std::map<model::Id, model::Id>;
 
   // Returns the id that the device has until finish(): its position in devices_ plus 1. A new
-  // device is added. `process`: id of a process that used the device. A device whose UUID and host
-  // are both unknown is the same only within one process.
+  // device is added. `process`: id of a process that used the device. If UUID and host are unknown,
+  // devices of different processes count as different ones.
   model::Id id_of(model::MergedDevice device, model::Id process);
-  // Adds the devices of the report, and their use by the process that was added last.
+  // Adds the devices of the report, and their use by the process that was added last. Returns the
+  // ids of the devices by their CUDA ordinals in that process.
   IdsByOrdinal add_devices(const IndexedReport&);
   // Adds failed requests of the process that was added last: its first one, and its first one on
   // each device.

@@ -29,7 +29,7 @@ struct GrowthRates {
 struct DeviceGrowth {
   // CUDA ordinal of the device
   DeviceOrdinal device;
-  // speed of the growth
+  // Speed of the growth.
   GrowthRates rates;
   // Bytes of the device that PyTorch's allocator holds but has not handed out, if its blocks are
   // what grows: new blocks fill these bytes before they take more of the device. Otherwise 0.

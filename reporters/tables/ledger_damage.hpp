@@ -11,7 +11,7 @@ namespace cuwarden {
 
 // Damage that was found in a ledger's file; all members are 0 or false if none was found.
 struct LedgerDamage {
-  // true if the ledger's file is shorter than its header says
+  // True if the ledger's file is shorter than its header says.
   bool cut_short = false;
   // Number of live allocations whose group (stack, function, kind and device) cannot be read.
   std::uint64_t lost_allocations = 0;

@@ -161,16 +161,16 @@ class CallFrames {
   // (module's row in the ledger, offset in the module) → index of locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
   std::vector<Location> locations_;  // code addresses of all added stacks, each once
-  // table of modules, by id: the module's row in the ledger
+  // Table of modules, by id: the module's row in the ledger.
   std::map<std::uint32_t, ModuleRow> modules_;
   // Table of frames, which name_all() fills; a frame's id is its index + 1. The texts in its rows
   // belong to modules_, texts_ and libraries_.
   std::vector<NamedFrame> frames_;
   // Libraries whose code is not the program's own; null before name_all().
   std::optional<KnownLibraries> libraries_;
-  // names of functions and files to which rows of frames_ point
+  // Names of functions and files to which rows of frames_ point.
   std::unordered_set<std::string> texts_;
-  // makes fingerprints, and keeps the parts of them that occur again
+  // Makes fingerprints, and keeps the parts of them that occur again.
   mutable Fingerprints fingerprints_;
 };
 

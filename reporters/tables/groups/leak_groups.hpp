@@ -23,7 +23,7 @@ namespace cuwarden {
 // `released_by_context` is true, these are instead the allocations of the group that the end of a
 // context released.
 struct LeakGroup {
-  // the group's row in the ledger: call stack, function, kind, device and counters
+  // The group's row in the ledger: call stack, function, kind, device and counters.
   ledger::GroupView group;
   // Number and bytes of the live allocations; if released_by_context is true, of the released ones.
   std::uint64_t count = 0, bytes = 0;

@@ -24,7 +24,7 @@ struct Headline {
   std::string sentence{};
   std::string cause{};   // cause of the event in one sentence; empty: the sentence names it
   std::string advice{};  // what the user can do about it; empty: nothing, or unknown
-  // row of the table `incidents` that the headline is about; null: it is about another event
+  // Row of the table `incidents` that the headline is about; null: it is about another event.
   model::MaybeId incident{};
   // Returns the title and the sentence as one line.
   std::string line() const { return title + sentence; }
