@@ -58,7 +58,7 @@ class CommonFile {
 // file without reports; never null.
 using StartFile = std::unique_ptr<CommonFile>();
 
-// Declares a function for each format, with the format's name.
+// Declares the function of each format in exports.def, under the format's name.
 namespace exports {
 #define EXPORT(name, type, meaning) type name;
 #include "reporters/exports/exports.def"

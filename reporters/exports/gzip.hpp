@@ -21,8 +21,7 @@ class Gzip {
 
   // Adds bytes to the content.
   void add(std::string_view bytes);
-  // Returns the compressed file with all bytes that were added. To be called once; no bytes may be
-  // added afterwards.
+  // Returns the whole compressed file. To be called once, after the last call of add().
   std::string finish();
 
  private:

@@ -29,7 +29,8 @@ std::vector<std::string> parse_suppressions(std::string_view text, const std::st
 // the text.
 bool occurs(std::string_view pattern, std::string_view text) noexcept;
 
-// Finds the rule that suppresses a call stack.
+// Finds the rule of the user's (suppression) that excludes leaks with a call stack. Keeps results
+// for texts that occur again.
 class Suppressions {
  public:
   // `patterns`: result of parse_suppressions().

@@ -22,7 +22,8 @@ class MergedStacks {
   void give(model::MergedReport&);
 
  private:
-  // All fields of a frame but its id. The module is an id of modules_.
+  // All fields of a frame but its id, by which equal frames are found. The module is an id of
+  // modules_.
   using FrameKey = std::tuple<model::Text, model::Text, model::Figure, bool, model::MaybeId,
                               model::Figure, model::Text, model::Text, model::Text>;
 

@@ -77,9 +77,10 @@ class Merger {
   // Adds failed requests of the process that was added last: its first one, and its first one on
   // each device.
   void add_refusals(const IndexedReport&, const IdsByOrdinal&);
-  // Sets `full` to the request if it failed earlier than the request that `full` has.
-  // `realtime_ns`: time of the failure, in nanoseconds since 1970. holders() is called only then,
-  // and returns the processes that held the device's memory.
+  // Sets `full` to a failed request, if this request failed earlier than the one that `full` has.
+  // `realtime_ns`: time of the failure, in nanoseconds since 1970. `process`: id of the process
+  // whose request failed. holders() returns the processes that held the device's memory; it is
+  // called only if `full` is set.
   template <class Holders>
   void keep_if_first(Full& full, std::int64_t realtime_ns, model::Id process, const Holders&);
   // Returns the processes that held memory of the incident's device when the request was refused:
@@ -88,8 +89,8 @@ class Merger {
   // Returns the leak with the row's fingerprint. A new leak gets kind, function and stack of the
   // row.
   Leak& leak_of(const IndexedReport&, const LeakRow&);
-  // Removes settings from settings_ that are not among the given ones. Reports without settings
-  // must not be passed.
+  // Removes settings from settings_ that are not among the given ones. If settings_ is null, it
+  // becomes the given ones. Not to be called for reports without settings.
   void keep_common(const std::vector<model::Setting>&);
 
   // Fills the merged report's tables of devices, of their uses and holders, and of refusals.

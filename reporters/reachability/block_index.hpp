@@ -48,7 +48,8 @@ class BlockIndex {
   void each_block_at(std::uint64_t word, const Visit& visit) const {
     if (!may_contain(word)) return;
     std::size_t i = count_up_to(word);
-    // A block that ends before the word may lie inside another one that does not.
+    // Blocks may overlap: a block that begins earlier may hold the word, even if a later one ends
+    // before it.
     for (std::size_t tries = 0; i > 0 && ends_[i - 1] > word && tries < most_nested; ++tries) {
       const Block& block = blocks_[--i];
       if (word - block.start < block.bytes) visit(block);

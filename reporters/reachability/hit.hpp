@@ -33,8 +33,8 @@ struct Hit {
   std::size_t index = 0;  // index of the word in `around`
 };
 
-// Size in bytes of the largest chunk whose contents Hit::around has. (The largest record of a block
-// that NVIDIA's driver 580 keeps has 800 bytes.)
+// Size in bytes of the largest chunk of malloc whose contents Hit::around has. (The largest record
+// of a block that NVIDIA's driver 580 keeps has 800 bytes.)
 inline constexpr std::uint64_t largest_shape_bytes = 2048;
 
 }  // namespace cuwarden::reachability

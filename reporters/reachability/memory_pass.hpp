@@ -75,7 +75,7 @@ class MemoryPass {
   // True if chunks of malloc begin at `start`: the headers of eight chunks in a row are sound, or
   // those of all chunks up to `end`.
   bool begins_chunks(std::uint64_t start, std::uint64_t end) const;
-  // Calls scan(part) for each part of the range that is not excluded.
+  // Calls scan(part) for each part of the range that is not in Surroundings::excluded.
   template <class Scan>
   void each_part(Range range, const Scan& scan) const;
   // Looks at one area of the process's memory, in the way that its use asks for.

@@ -10,9 +10,8 @@
 
 namespace cuwarden {
 
-// True if names of functions, files or lines are missing from the report, as its field `names`
-// says. A report of an old version has no such field: it lacks names if a frame in a module has no
-// function.
+// True if the report lacks names of functions, files or lines, as its field `names` says. An old
+// report without this field lacks names if a frame in a module has no function.
 bool lacks_names(const model::Report&);
 
 // Looks up functions, files and lines for those frames of the report that have no source file. Adds

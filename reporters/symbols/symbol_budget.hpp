@@ -102,7 +102,7 @@ class BoundReading {
 
  private:
   SymbolBudget& budget_;  // budget that libbacktrace keeps within; not owned
-  bool was_cut_ = false;  // true once libbacktrace got no memory or no further part of a file
+  bool was_cut_ = false;  // true once libbacktrace was refused memory, or a further part of a file
 };
 
 }  // namespace cuwarden

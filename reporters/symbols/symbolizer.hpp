@@ -53,8 +53,8 @@ struct Symbolised {
 // moved, since libbacktrace keeps a pointer to `path`.
 struct ReadFile {
   std::string path;  // path of the file of code; empty before the first call of symbolise()
-  // State that libbacktrace made for the file, which is never freed; null before the first call of
-  // symbolise().
+  // State that libbacktrace made for the file, and that is never freed; null before the first call
+  // of symbolise().
   backtrace_state* state = nullptr;
   // True if the budget was spent while the file was read. Lines of the file then stay unknown.
   bool was_cut = false;

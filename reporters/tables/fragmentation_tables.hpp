@@ -25,19 +25,21 @@ using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
 // Returns, by device, the bytes that contexts took at the device's last reading (cuMemGetInfo): the
 // item `context` of the report's table `accounts`. Devices that were never read are left out. The
-// second parameter is the result of all_series().
+// second parameter is the result of all_series(): the totals of each kind of memory on each device.
 ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                            const Fragmentations&);
 // Calls the last parameter, with a row of the report, for each part of each device's used memory:
-// at the device's last reading, and at each refused request of device memory. Devices whose memory
-// was not read at such a moment have no rows for it. The second parameter is the result of
-// all_series(); the fourth one that of implicit_of_libraries().
+// at the device's last reading (cuMemGetInfo), and at each refused request of device memory.
+// Devices whose memory was not read at such a moment have no rows for it. The second parameter is
+// the result of all_series(): the totals of each kind of memory on each device. The fourth one is
+// the result of implicit_of_libraries().
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
                   Put<model::AccountItem>);
 // Calls the last parameter, with a row of the report, for each device in Fragmentations: the number
 // of its slabs (2 MiB pages from which the driver cuts small requests), and the bytes that other
-// requests cannot use. The second parameter is the result of all_series().
+// requests cannot use. The second parameter is the result of all_series(): the totals of each kind
+// of memory on each device.
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
 // Calls the last parameter, with a row of the report, for each slab with a live piece: its address,

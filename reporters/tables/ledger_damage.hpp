@@ -17,8 +17,8 @@ struct LedgerDamage {
   std::uint64_t lost_allocations = 0;
   // Number of groups of allocations whose call stack cannot be read.
   std::uint64_t lost_stacks = 0;
-  // Number of names of CUDA functions, settings and environment variables that cannot be read, and
-  // of groups of allocations whose CUDA function is unknown.
+  // Number of names that cannot be read (of CUDA functions, settings and environment variables),
+  // plus the number of groups of allocations whose CUDA function is unknown.
   std::uint64_t lost_names = 0;
   // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;

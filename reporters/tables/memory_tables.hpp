@@ -28,7 +28,7 @@ std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::
 // DeviceView::at is `never`.
 std::uint64_t free_bytes_now(const ledger::DeviceView&, const std::vector<ledger::SeriesView>&);
 // Calls the last parameter, with a row of the report, for each device that the process used. The
-// second parameter is the result of all_series().
+// second parameter is the result of all_series(): the totals of each kind of memory on each device.
 void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>&, Put<model::Device>);
 // Calls the last parameter, with a row of the report, for each kind of memory on each device: the
 // sums of its allocations over the run. The first parameter is the result of all_series().

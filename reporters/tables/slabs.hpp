@@ -22,7 +22,8 @@
 
 namespace cuwarden {
 
-// A slab of the driver with at least one live piece.
+// A slab with at least one live piece. A slab is a 2 MiB page from which the driver cuts small
+// requests, its pieces.
 struct LiveSlab {
   std::uint64_t address = 0;  // address at which the slab starts
   // Number of live pieces (small allocations) in the slab, and the sum of the bytes that were
@@ -72,7 +73,7 @@ struct Fragmentation {
 
   // Slabs (2 MiB pages of small requests) with a live piece, sorted by address.
   std::vector<LiveSlab> slabs;
-  // Sums over the slabs of each size class, by the class in bytes.
+  // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes).
   std::map<std::uint64_t, SlabClass> classes;
   // Live pieces of each group of allocations (stack, function, kind, device), by the group's row in
   // the ledger.

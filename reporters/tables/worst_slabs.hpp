@@ -25,19 +25,20 @@ namespace cuwarden {
 struct WorstSlabs {
   // Time of the worst moment, in ns since the process's start.
   std::uint64_t time_ns = 0;
-  // locked_bytes: unused bytes of the device that were locked in slabs at time_ns. rounding_bytes:
-  // bytes that rounding had added to the requests that were live at time_ns.
+  // Figures of the worst moment. locked_bytes: unused bytes of the device that were locked in
+  // slabs. rounding_bytes: bytes that rounding had added to the requests that were live.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
   // read_ns: time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since
   // the process's start; 0: there was none. free_bytes: the device's free bytes in that reading;
   // meaningless if read_ns is 0.
   std::uint64_t read_ns = 0, free_bytes = 0;
-  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at read_ns; null: unknown.
+  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at the time read_ns, when
+  // the device was last read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
   // Number of pieces live at holders_time_ns that, by their addresses, share a 2 MiB page with
   // another piece, as pieces of slabs do; 0: none was seen.
   std::uint64_t pieces_seen = 0;
-  // Slabs (2 MiB pages) with a live piece at time_ns, sorted by address.
+  // Slabs (2 MiB pages) with a live piece at the worst moment, sorted by address.
   std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes): the size
   // of a slab's average piece, rounded up to a power of two.
@@ -47,7 +48,7 @@ struct WorstSlabs {
   // are 0 if `holders` was never made.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
   // Groups of allocations (stack, function, kind, device) whose live pieces locked most bytes in
-  // slabs at holders_time_ns.
+  // slabs at the time holders_time_ns.
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 

@@ -26,12 +26,13 @@ struct CallingLocation {
   // Pattern of a suppression (a rule that excludes leaks; suppressions.hpp) that fits the call:
   // made of the function or, if that is unknown, of the module.
   std::string pattern;
-  std::string file;        // path of the source file
+  std::string file;        // path of the source file; empty: unknown
   std::uint64_t line = 0;  // line in the source file; 0: unknown
   // Function and module without line and folder: "Cache::insert in libcache.so", "step in
   // train.py".
   std::string caller;
-  std::string location;  // short_location_text(): "cache.cpp:41 in Cache::insert(Key const&)"
+  // File without folder, line and function: "cache.cpp:41 in Cache::insert(Key const&)".
+  std::string location;
 };
 
 // Returns the location in the program's own code that a person would name for the call

@@ -155,10 +155,10 @@ class CallFrames {
   // Bytes of all tables of Python source lines that were searched so far; limits the work in a
   // damaged ledger.
   std::uint64_t table_bytes_ = 0;
+  // (code address, number of modules that had been unloaded) → index in locations_.
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
-      // (address, module epoch: number of modules unloaded so far) → index of locations_.
       locations_by_address_;
-  // (module's row in the ledger, offset in the module) → index of locations_.
+  // (module's row in the ledger, offset in the module) → index in locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
   std::vector<Location> locations_;  // code addresses of all added stacks, each once
   // Table of modules, by id: the module's row in the ledger.

@@ -43,8 +43,8 @@ struct LeakGroup {
   // Number and bytes of the live allocations by the result of the search for pointers to them; the
   // index is a Reach.
   std::array<Sum, reach_count> by_reach{};
-  // Bytes that the driver keeps for later objects of this kind, although the group's objects that
-  // had them have ended. Only contexts, streams, modules and executable graphs have such bytes; 0
+  // Bytes that objects of the group had before they ended, and that the driver keeps for later
+  // objects of this kind. Only contexts, streams, modules and executable graphs have such bytes; 0
   // for all other kinds.
   std::uint64_t kept_bytes = 0;
   // True if these are pieces of code (kernels) that were loaded by their first launches. The
@@ -55,7 +55,7 @@ struct LeakGroup {
   // objects took together (record_bytes_shared). Only streams, modules and executable graphs have
   // such bytes.
   bool is_uncertain = false, is_shared = false;
-  // True if a rule of the user's (suppression) excludes the group from the leaks.
+  // True if a rule of the user (a suppression) excludes the group from the leaks.
   bool is_suppressed = false;
   // True if the program still marked steps (such as iterations of a training loop) when the newest
   // live allocation was made.
@@ -125,8 +125,8 @@ std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, 
 // Returns the sums over all groups: bytes and number of live allocations (the leaks), bytes of
 // suppressed ones, and bytes that the ends of contexts released.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
-// Calls the last parameter, with a row of the report, for each group of allocations that were not
-// freed. CallFrames::name_all() must have been called.
+// Calls the last parameter, with a row of the report, for each of the groups of allocations, which
+// are the result of leak_groups() or live_groups(). CallFrames::name_all() must have been called.
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);
 
