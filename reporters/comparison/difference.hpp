@@ -24,7 +24,7 @@ struct ChangedLeak {
 // their bytes, the others by the change of their bytes.
 struct Difference {
   std::vector<ChangedLeak> added, grown, shrunk, gone;
-  std::size_t unchanged = 0;  // number of fingerprints whose figures are the same
+  std::size_t unchanged = 0;  // number of fingerprints whose figures are the same in both reports
   // Number of fingerprints that only the earlier report lists, since the later one suppresses them.
   std::size_t suppressed = 0;
 };

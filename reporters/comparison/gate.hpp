@@ -16,14 +16,14 @@ enum class FailingLeaks { none, lost, all };
 // The checks of leaks for which the user has asked.
 struct Gate {
   FailingLeaks on_leak = FailingLeaks::none;  // leaks that fail the check
-  bool on_new = false;  // true if a leak fails the check that the earlier report or baseline lacks
-  // True if a leak fails the check that has grown since the earlier report or baseline.
+  bool on_new = false;  // True if a leak that the earlier report or baseline lacks fails the check.
+  // True if a leak that has grown since the earlier report or baseline fails the check.
   bool on_growth = false;
   // True if the user has asked for any check.
   bool is_asked_for() const { return on_leak != FailingLeaks::none || on_new || on_growth; }
 };
 
-// The outcome of the checks.
+// The outcome of the checks of leaks for which a Gate asks.
 struct GateOutcome {
   bool failed = false;  // true if a leak failed a check, or if leaks may be missing from the report
   // True if no leak failed a check, but leaks may be missing from the report.

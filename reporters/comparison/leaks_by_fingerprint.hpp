@@ -50,7 +50,8 @@ struct FingerprintedLeak {
   std::string stack{};
 };
 
-// Leaks by fingerprint (model::LeakGroup::fingerprint).
+// Leaks, by the fingerprint of their call stack and kind (model::LeakGroup::fingerprint), which
+// stays the same from build to build.
 using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
 
 // Returns lines for a file of suppressions (rules that exclude leaks) that suppress these leaks.

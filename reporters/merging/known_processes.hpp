@@ -44,7 +44,7 @@ class KnownProcesses {
   // Returns a text made of pid, start and the program's file name; empty if pid or start is
   // unknown.
   static std::string key_of(const ProcessIdentity&);
-  // processes, by their key_of()
+  // Processes, by their key_of().
   std::map<std::string, Hosts> by_key_;
 };
 

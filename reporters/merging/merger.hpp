@@ -80,7 +80,7 @@ class Merger {
   // Sets `full` to a failed request, if this request failed earlier than the one that `full` has.
   // `realtime_ns`: time of the failure, in nanoseconds since 1970. `process`: id of the process
   // whose request failed. holders() returns the processes that held the device's memory; it is
-  // called only if `full` is set.
+  // called only for an earlier request.
   template <class Holders>
   void keep_if_first(Full& full, std::int64_t realtime_ns, model::Id process, const Holders&);
   // Returns the processes that held memory of the incident's device when the request was refused:

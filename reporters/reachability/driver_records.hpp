@@ -69,8 +69,8 @@ class DriverRecords {
   // word is not the driver's, and `in_table` if it lies in a table of the driver.
   // A form counts only if records of the hit's kind of block were learned. A form of a small chunk
   // (of up to largest_small_chunk bytes) counts only if at least half of the probes of that kind
-  // have such a record. Both conditions are waived if the word points to the beginning of a later 2
-  // MiB page of the block, since the record may be one of another kind.
+  // have such a record. Neither is needed if the word points to the beginning of a later 2 MiB page
+  // of the block: such a record may be of another kind.
   FormNumber form_of(const Hit& hit) const;
   // Returns the largest number of words of a form that led to one probe of the kind; `any_number`
   // if the number is not limited. A block of this kind with more such words has words of the

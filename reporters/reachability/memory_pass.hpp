@@ -46,8 +46,8 @@ class MemoryPass {
   // the hits get. `only_own`: true leaves out pages that the process shares with a file or with
   // other processes.
   void scan_plain(Range range, HitLocation location, bool only_own);
-  // Looks at the chunks in use of a heap of glibc's malloc. `start`: address of the first chunk. If
-  // a chunk's header is not sound, since it is damaged or is just being changed, the rest of the
+  // Looks at the chunks in use of a heap of glibc's malloc. `start`: address of the first chunk. A
+  // chunk's header may be damaged, or be changed just then. If it is not sound, the rest of the
   // heap is looked at word by word.
   void scan_heap(Range heap, std::uint64_t start);
   // Looks at one chunk in use. `chunk`: its address. `bytes`: its size. `words`: its words, header

@@ -43,8 +43,9 @@ class ReportFile {
   const std::string& wanted() const noexcept { return wanted_; }
   // Returns the path of the file that was written or adopted; empty if there is none.
   const std::string& path() const noexcept { return path_; }
-  // Returns the number that write() put before the ending of wanted() when it last made a new file,
-  // such as 1 in "ci.1.json". 0: none, or only a file was adopted, whose number is not known.
+  // Returns the number before the ending in the name of the file, such as 1 in "ci.1.json", if
+  // write() has made the file. 0: none. The number of an adopted file is not known, and does not
+  // count.
   unsigned number() const noexcept { return number_; }
   // Returns the number of leaked allocations in the report that write() made last; 0 before the
   // first call.

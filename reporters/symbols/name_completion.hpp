@@ -18,11 +18,11 @@ bool lacks_names(const model::Report&);
 // frames of inlined functions, and labels the report anew by the names (label_report()). If the
 // report has the field `names`, updates its statements about missing names, `names` and `tool`.
 // Returns true if the report has changed.
-// The Naming object stays restricted afterwards, by trust_only_unchanged_since(start of the
-// report's process). If the process ran on another host, or its start is unknown, the restriction
-// is that for null. The object's reasons are taken (take_reasons()).
-// `done`: is called before each module that has frames without names, with the number of such
-// modules that are done, and the number of all.
+// Restricts the Naming object for good: calls its trust_only_unchanged_since() with the start of
+// the report's process, or with null if the process ran on another host or its start is unknown.
+// Takes the object's reasons (take_reasons()).
+// `done`: is called before each module that has frames without names. Its parameters are the number
+// of such modules that are done, and the number of all.
 bool complete_names(
     model::Report&, Naming&,
     FunctionRef<void(std::size_t, std::size_t)> done = [](std::size_t, std::size_t) {});

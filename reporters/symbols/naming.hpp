@@ -1,5 +1,5 @@
 // Finds functions and source lines for offsets in files of code (programs and libraries). Makes
-// sure that a file is the one that ran, reads each file once, and keeps a sentence about each file
+// sure that a file is the one that ran, and reads each file once. Keeps a sentence about each file
 // whose names were not found.
 #pragma once
 
@@ -30,16 +30,16 @@ class Naming {
   // if there is none.
   using FindFile = std::function<std::string(const std::string& build_id)>;
   // Sets a function that finds files by build id, such as files with debug information. name()
-  // calls it for each module with a build id. If it finds a file, name() reads this file, without a
-  // check of its build id, instead of the file from which the module was loaded.
+  // calls it for each module with a build id. A file that it finds is read in place of the one from
+  // which the module was loaded; its build id is not checked.
   void look_in(FindFile find) { find_ = std::move(find); }
   // Permits (true) or forbids (false) to read modules from the paths from which they were loaded.
   // If forbidden, only files that the function of look_in() finds are read. A new object permits
   // it.
   void use_paths(bool use) { uses_paths_ = use; }
-  // Restricts which files are read at the paths from which modules were loaded, since files may
-  // have changed after the process of a report. Only files with an absolute path are read. The file
-  // of a module without a build id is read only if it was last changed before `time_ns`
+  // For reports about earlier processes: restricts which files are read at the paths from which
+  // modules were loaded, since they may have changed. Only files with an absolute path are read.
+  // The file of a module without a build id is read only if it was last changed before `time_ns`
   // (nanoseconds since 1970). Null: no such file is read.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 

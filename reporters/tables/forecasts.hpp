@@ -56,14 +56,14 @@ std::vector<DeviceGrowth> growth_of_devices(const ledger::Reader& reader,
 struct Exhaustion {
   std::optional<std::uint64_t> steps, minutes;
 };
-// Returns the number of steps and of minutes until a device is full that has `free_bytes` free
-// bytes and grows as the second parameter says.
+// Returns the number of steps and of minutes until a device is full. `free_bytes`: free bytes of
+// the device. The second parameter is the growth of its live memory.
 Exhaustion exhaustion_of(std::uint64_t free_bytes, const DeviceGrowth&);
 
-// Calls the last parameter, with a row of the report, for each device that has growing groups of
-// allocations and of which there is a reading (cuMemGetInfo). `series`: all_series(). `groups`,
-// `blocks`: as for growth_of_devices(). CallFrames::name_all() must have been called, with the
-// stacks of all groups.
+// Calls the last parameter, with a row of the report, for each device with growing groups of
+// allocations. Devices whose memory was never read (cuMemGetInfo) are left out. `series`:
+// all_series(). `groups`, `blocks`: as for growth_of_devices(). CallFrames::name_all() must have
+// been called, with the stacks of all groups.
 void put_forecasts(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
                    const std::vector<LeakGroup>& groups, const std::vector<LeakGroup>& blocks,
                    const CallFrames&, Put<model::Forecast>);

@@ -1,6 +1,6 @@
-// Makes the report's tables about the parts of each device's memory from a ledger, and those about
-// memory that is held but cannot be used. Each put_*() passes each row of its table to its last
-// parameter.
+// Makes two kinds of tables of the report from a ledger: about the parts of each device's memory,
+// and about memory that is held but cannot be used. Each put_*() passes each row of its table to
+// its last parameter.
 #pragma once
 
 #include <cstdint>

@@ -17,13 +17,13 @@ namespace cuwarden {
 // the device's slabs (2 MiB pages of small requests) were not looked at when it was refused.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
-// Calls the last parameter, with a row of the report, for each refused request and each size class
-// of the slabs (2 MiB pages of small requests) that the request's device had at that moment.
+// For each refused request, calls the last parameter with a row of the report for each size class
+// of slabs (2 MiB pages of small requests) that the request's device then had.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
-// Calls the last parameter, with a row of the report, for each refused request and each slab (2 MiB
-// page of small requests) that the request's device had at that moment. The ledger may list fewer
-// slabs than there were, or none.
+// For each refused request, calls the last parameter with a row of the report for each slab (2 MiB
+// page of small requests) that the request's device then had. The ledger may list fewer slabs than
+// there were, or none.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);
 

@@ -28,29 +28,29 @@ std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // that the ledger lists as holders of memory at the refusals.
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Calls the last parameter, with a row of the report, for each refused request and each other
-// process that used the request's device at that moment. The processes are those that NVML listed,
-// or that had the device's file open.
+// For each refused request, calls the last parameter with a row of the report for each other
+// process that then used the request's device. The processes are those that NVML listed, or that
+// had the device's file open.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
 // Judges the cause of each refused request, and passes a row of the report with the verdict to the
 // last parameter.
 void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
                    Put<model::Incident>);
-// Calls the last parameter, with a row of the report, for each refused request and each figure that
+// For each refused request, calls the last parameter with a row of the report for each figure that
 // was known at that moment, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
-// Calls the last parameter, with a row of the report, for each attempt (rung) by which cuwarden
-// tried to serve the first refused request of an incident.
+// Calls the last parameter, with a row of the report, for each rung (attempt to serve a refused
+// request) that was tried for the first request of an incident.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
 // Calls the last parameter, with a row of the report, for each rung (attempt to serve a refused
-// request) that was left out for the first request of an incident: with the reason, and the setting
-// that turns the rung off. The ledger's reader gives the values of settings.
+// request) that was not tried for the first request of an incident. The row has the reason, and the
+// setting that turns the rung off. The ledger's reader gives the values of settings.
 void put_rungs_left_out(const ledger::Reader&, const std::vector<IncidentCase>&,
                         Put<model::RungLeftOut>);
-// Calls the last parameter, with a row of the report, for each refused request and each group of
-// allocations (stack, function, kind, device) that held, or locked in slabs, most memory at that
-// moment. Rows name no stack that add_stacks() has not added.
+// For each refused request, calls the last parameter with a row of the report for each of its top
+// holders of memory. These are groups of allocations (stack, function, kind, device) that then held
+// most memory, or locked most in slabs. Rows name no stack that add_stacks() has not added.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
                           const CallFrames&, Put<model::IncidentHolder>);
 

@@ -23,9 +23,9 @@ struct LedgerDamage {
   // Number of figures that no process can have, such as a size above 2^53 bytes.
   std::uint64_t absurd_figures = 0;
   // Number of live allocations: `counted` is the sum of all groups' counters, `listed` the number
-  // of rows for single allocations. Both are 0 if they agree, with one allocation of each thread as
-  // tolerance, since a kill may come between a row and its counter. Both are also 0 if they were
-  // not compared: the ledger is still written, or says itself that rows or names are missing.
+  // of rows for single allocations. They may differ by one for each thread, since a kill may come
+  // between a row and its counter. Both are 0 if they differ by no more. Both are also 0 if they
+  // were not compared: the ledger is still written, or says itself that rows or names are missing.
   std::uint64_t counted = 0, listed = 0;
 
   // True if any damage was found.

@@ -21,11 +21,11 @@ namespace cuwarden {
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
 
 // Returns an estimate of the device's free bytes: those of its last reading (cuMemGetInfo), less
-// the implicit memory that the driver has taken since, plus the memory that it has given back. If
-// the process did not end by itself, and cuwarden's pool holds no memory of the device, the
-// process's later allocations and frees count, too. Changes by memory pools and by other processes
-// are not known. The second parameter is the result of all_series(). The result means nothing if
-// DeviceView::at is `never`.
+// the implicit memory that the driver has taken since, plus that which it has given back. Later
+// allocations and frees of the process also count, except in two cases: the process ended by
+// itself, or cuwarden's pool holds memory of the device. Changes by memory pools and by other
+// processes are not known. The second parameter is the result of all_series(): the totals of each
+// kind of memory on each device. The result means nothing if DeviceView::at is `never`.
 std::uint64_t free_bytes_now(const ledger::DeviceView&, const std::vector<ledger::SeriesView>&);
 // Calls the last parameter, with a row of the report, for each device that the process used. The
 // second parameter is the result of all_series(): the totals of each kind of memory on each device.
@@ -39,9 +39,9 @@ void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
 // that of contexts and streams (is_implicit()), has no rows.
 void put_timeline(const ledger::Reader&, Put<model::Bucket>);
 // Calls the last parameter, with a row of the report, for each group of allocations (stack,
-// function, kind, device) that held memory at the peak of its kind: the moment at which most bytes
-// of that kind were live on the device. Implicit memory (is_implicit()) has no rows. The stacks
-// must have been added to the CallFrames before.
+// function, kind, device) that held memory at a peak: the moment at which most bytes of its kind
+// were live on its device. Implicit memory (is_implicit()) has no rows. The stacks must have been
+// added to the CallFrames before.
 void put_peak_holders(const ledger::Reader&, const CallFrames&, Put<model::PeakHolder>);
 // Returns the report's part about cuwarden's own pool: sums over all devices of the memory that the
 // pool served, of rescued requests, of meshing, and of spilled allocations.

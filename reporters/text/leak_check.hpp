@@ -36,8 +36,8 @@ std::optional<std::string> unlisted_leaks(const IndexedReport&, const std::strin
 // is known.
 bool is_in_module(const IndexedReport&, const model::LeakGroup&, const std::string& text);
 
-// True if the group is memory that PyTorch has taken to hand out blocks of it, and the report's
-// table `framework_sites` lists such blocks on the same device.
+// True if the group is memory that PyTorch has taken in order to hand out blocks of it, and the
+// report lists such blocks: its table `framework_sites` has rows for the same device.
 bool holds_listed_blocks(const IndexedReport&, const model::LeakGroup&);
 
 // Returns the first reason why allocations may be missing from the report: cuwarden could not

@@ -138,9 +138,9 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
 // of a context released, and suppressed leaks, are left out.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
-// Returns the blocks that frameworks have handed out and not got back, as rows of the table of
-// leaks, with the framework's name in the field `api`. Growing rows come first, then the largest
-// ones. Rows whose stacks look alike in the text report are merged.
+// Returns the blocks that frameworks have handed out and not got back, in the form of leaks. The
+// field `api` has the framework's name. Growing rows come first, then the largest ones. Rows whose
+// stacks look alike in the text report are merged.
 std::vector<model::LeakGroup> merged_blocks(const IndexedReport&);
 
 }  // namespace cuwarden

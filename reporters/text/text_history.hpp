@@ -14,15 +14,14 @@ namespace cuwarden {
 // nothing if a request was refused for lack of memory.
 void add_forecasts(const IndexedReport&, const Style&, std::string& text);
 
-// Adds a part to `text` for each kind of memory on each device whose peak is far above the bytes
-// that were live at the end: by at least 1 MiB, and by at least half of those bytes. The part names
-// the time of the peak, and up to three call stacks that held most memory then. For other kinds of
-// memory, the list of leaks names the holders.
+// Adds a part to `text` for each kind of memory on each device whose peak (most live bytes) is far
+// above the live bytes at the end: by at least 1 MiB, and by at least half of these bytes. The part
+// names the time of the peak, and up to three call stacks that held most memory then. For other
+// kinds of memory, the list of leaks names the holders.
 void add_peaks(const IndexedReport&, const Style&, std::string& text);
 
-// Adds to `text` up to three call stacks with most memory that the program did not free, but that
-// the end of its context released. A further line has the sum of the others. Adds nothing if there
-// is no such memory.
+// Adds to `text` up to three call stacks with most memory that was only released by the end of its
+// context. A further line has the sum of the others. Adds nothing if there is no such memory.
 void add_released(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a table to `text` with two rows: the live bytes of page-locked memory, and the process's

@@ -19,8 +19,8 @@ void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&,
 // incomplete.
 void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
 
-// True if memory counts as leaked, but may have been in use until the process ended by itself: none
-// of it is known to be lost. Neither is any of it known to grow, nor are blocks of frameworks.
+// True if memory counts as leaked, but may have been in use until the process ended by itself. No
+// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow.
 bool is_only_alive_at_exit(const IndexedReport&);
 
 // Returns words for a report in which no memory is known to grow: "none of it grows". If the report

@@ -38,8 +38,8 @@ void add_library_reserves(const IndexedReport&, const Style&, std::string& text)
 void add_fragmentation(const IndexedReport&, const Style&, std::string& text);
 // Adds a section to `text` for each device of which at least 1/100 was locked in slabs at the worst
 // moment of the run. Locked bytes are unused, but in 2 MiB pages of the driver with live pieces. A
-// device is left out if it was never read, or if its locked bytes at that moment are less than 5/4
-// of those at the end.
+// device is left out if it was never read. It is also left out if about as much was locked at the
+// end: more than 4/5 of that.
 void add_worst_fragmentation(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

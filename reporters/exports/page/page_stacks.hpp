@@ -45,7 +45,7 @@ class PageStacks {
   // A row of the table of stacks.
   struct Row {
     std::uint32_t node = 0;  // number of the tree's node for the innermost frame
-    // index, from the innermost frame, of the frame that a person would name
+    // Index, from the innermost frame, of the frame that a person would name.
     std::uint32_t users = 0;
     bool truncated = false;  // true if outer frames were not recorded
     auto operator<=>(const Row&) const = default;

@@ -62,9 +62,10 @@ struct LeakGroup {
   bool steps_cover = false;
   // true: the end of a context released the allocations; false: they are live
   bool released_by_context = false;
-  // Numbers of the differences of the device's free bytes (Record::difference) that were divided
-  // equally among several objects, some of them live objects of this group. Objects of other groups
-  // may have parts of the same difference.
+  // The bytes of objects that were made together are a difference of the device's free bytes, which
+  // is divided equally among them. These are the numbers of the differences (Record::difference) of
+  // which live objects of this group have parts. Objects of other groups may have parts of the same
+  // difference.
   std::set<std::uint16_t> differences;
   // Named steps (such as tests) in which live allocations were made, with their number and bytes,
   // most bytes first. Allocations outside of such steps are left out.

@@ -12,8 +12,8 @@
 namespace cuwarden {
 
 // Finds out in which step of the program (such as an iteration of a training loop) something
-// happened. The ledger has a mark of the beginning of each of the first ledger::exact_steps steps,
-// of each step with a name, and of some of the other ones.
+// happened. The ledger has marks of the beginnings of steps: of the first ledger::exact_steps
+// steps, of all steps with names, and of some others.
 class StepMarks {
  public:
   // Reads the ledger's marks of steps. Marks of a damaged ledger that contradict earlier ones are

@@ -10,10 +10,10 @@
 
 namespace cuwarden {
 
-// Reads the file of suppressions that CUWARDEN_SUPPRESSIONS named in the process of the ledger, and
-// sets LeakGroup::is_suppressed of the groups that a rule excludes. Returns a row of the report for
-// each rule in the file; none if there is no file or it cannot be read. CallFrames::name_all() must
-// have been called.
+// Sets LeakGroup::is_suppressed of the groups that the user's rules exclude. Reads the rules from
+// the file that CUWARDEN_SUPPRESSIONS named in the process of the ledger. Returns a row of the
+// report for each rule in the file; none if there is no file or it cannot be read.
+// CallFrames::name_all() must have been called.
 std::vector<model::Suppression> suppress_groups(const ledger::Reader&, const CallFrames&,
                                                 std::vector<LeakGroup>& groups);
 
