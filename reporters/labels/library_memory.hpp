@@ -14,8 +14,8 @@ enum class LibraryUse : std::uint8_t {
   // Nothing is known: the program's own code asked for the memory, or the group may be a leak of
   // the library.
   none,
-  // Library The library took the memory for itself, and goes on using it: a few blocks that neither
-  // grow nor are lost, and that no named step (such as a test) has made.
+  // The library took the memory for itself, and goes on using it: a few blocks that neither grow
+  // nor are lost, and that no named step (such as a test) has made.
   workspace,
   // A framework took the memory to hand out blocks of it.
   cache,

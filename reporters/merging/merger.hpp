@@ -50,7 +50,7 @@ class Merger {
   struct Full {
     std::int64_t realtime_ns = 0;  // nanoseconds since 1970; 0: no request failed
     model::Id process = 0;         // id of the process whose request failed; 0: none
-    // Processes that held the device's memory.
+    // Processes that held the device's memory when that request failed.
     std::vector<model::DeviceHolder> holders;
   };
   // A device, with the facts that the reports added so far give.

@@ -27,7 +27,7 @@ struct GrowthRates {
 
 // The growth of the process's live memory on one device.
 struct DeviceGrowth {
-  // CUDA ordinal of the device
+  // CUDA ordinal of the device.
   DeviceOrdinal device;
   // Speed of the growth.
   GrowthRates rates;

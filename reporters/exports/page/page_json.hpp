@@ -67,7 +67,7 @@ class PageJson {
   char end_;          // bracket at the end
 };
 
-// Returns a column of a table: a JSON list with value(row) for each row.
+// Returns a column of a table: a JSON list with value(row), a number or a text, for each row.
 template <class Rows, class Value>
 std::string page_column(const Rows& rows, const Value& value) {
   PageJson list("[]");
