@@ -14,9 +14,9 @@ namespace cuwarden {
 // A fingerprint whose leaks differ between two reports, with both. The pointers are not owned.
 struct ChangedLeak {
   const std::string* fingerprint = nullptr;  // never null
-  // Leak in the earlier report or the baseline; null: it is new.
+  // Leak in the earlier report or the baseline; null: the leak is new.
   const FingerprintedLeak* before = nullptr;
-  const FingerprintedLeak* now = nullptr;  // leak in the later report; null: it is gone
+  const FingerprintedLeak* now = nullptr;  // leak in the later report; null: the leak is gone
 };
 
 // The leaks that differ between an earlier and a later report. A leak has grown if it has more

@@ -53,7 +53,7 @@ class DriverRecords {
   // that the driver alone knows. Throws std::bad_alloc.
   void learn(const Hit& hit);
   // True if the forms of the driver's records are known: more probes have words in chunks of malloc
-  // than in unknown memory. False if nothing was learned, or if malloc is not glibc's, so that the
+  // than in other memory. False if nothing was learned, or if malloc is not glibc's, so that the
   // bounds of records are not known.
   bool are_known() const;
 
@@ -107,7 +107,7 @@ class DriverRecords {
   const std::vector<Area>& areas_;
   // All blocks; not owned.
   const BlockIndex& blocks_;
-  // Numbers of the forms; index in forms_.
+  // Size of a chunk and position of the address in it → number of the form.
   std::map<Key, FormNumber> numbers_;
   std::vector<Form> forms_;
   // For each kind, the ids of the probes from which records were learned.

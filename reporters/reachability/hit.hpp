@@ -26,9 +26,10 @@ struct Hit {
   // If `location` is `chunk`: size in bytes of the chunk that holds the word, header included.
   // Otherwise 0.
   std::uint64_t chunk_bytes = 0;
-  std::uint64_t chunk = 0;  // address of that chunk's header; 0 if `location` is not `chunk`
-  // Words of that chunk that its user may write. Empty if the chunk has more than
-  // largest_shape_bytes, or if `location` is not `chunk`.
+  // Address of the header of the chunk that holds the word; 0 if `location` is not `chunk`.
+  std::uint64_t chunk = 0;
+  // Words of the chunk that holds the word, as far as the chunk's user may write them. Empty if the
+  // chunk has more than largest_shape_bytes, or if `location` is not `chunk`.
   std::span<const std::uint64_t> around;
   std::size_t index = 0;  // index of the word in `around`
 };

@@ -129,7 +129,7 @@ class CallFrames {
   // The offsets of code in one module for which functions and lines are looked up together.
   struct ModuleLocations {
     std::uint32_t module = 0;      // module's row in the ledger; 0: the code is in no known module
-    std::uint64_t file_bytes = 0;  // size of the module's file; 0: unknown
+    std::uint64_t file_bytes = 0;  // bytes of the module's file; 0: unknown
     // Offsets of code from the module's load address, ascending.
     std::vector<std::uint64_t> offsets;
     std::vector<std::uint32_t> locations;  // for each of `offsets`, its index in locations_
