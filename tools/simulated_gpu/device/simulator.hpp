@@ -30,7 +30,7 @@ struct Simulator {
   std::condition_variable callbacks_done;
   // True after cuInit; also read without the simulator's lock.
   std::atomic<bool> initialised{false};
-  DeviceShare share;  // This process's part in devices that several processes share.
+  DeviceShare share;  // Shares the devices with other processes (CUWARDEN_SIM_SHARED).
   // Devices that the program can use, by CUDA ordinal.
   std::vector<std::unique_ptr<Device>> devices;
   Handles<Context> contexts;             // All contexts of the process.
@@ -38,7 +38,7 @@ struct Simulator {
   Handles<Stream> streams;               // All streams that the program has made.
   Handles<Event> events;                 // All events of the process.
   Handles<MemoryPool> pools;             // All memory pools (CUmemoryPool) of the process.
-  RangeTable ranges;               // All live device and host memory of the program's allocations.
+  RangeTable ranges;  // Live memory that the program has allocated, mapped or registered.
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.
   // Captures of streams into graphs that have not ended.
@@ -47,9 +47,10 @@ struct Simulator {
   // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
   // back, by the range's start.
   std::map<CUdeviceptr, std::size_t> reservations;
-  // Starts of all `reservations`, copied anew each time that a reservation makes their number a
-  // power of two, and stale in between. The real driver keeps such a list of all areas of the
-  // process's memory (measured on an H200 with driver 580).
+  // Starts of the address ranges in `reservations`. Never read: the real driver has such a list,
+  // too, and cuwarden's search for pointers must not take it for pointers of the program (measured
+  // on an H200 with driver 580). The list is made anew when a reservation makes their number a
+  // power of two; it is stale in between.
   std::vector<CUdeviceptr> listed_ranges;
 
   // True if the address lies in a range that the program has reserved by cuMemAddressReserve.
@@ -73,8 +74,8 @@ bool deinitialised();
 // True in a child process that was forked after cuInit. There, exported functions of the simulated
 // driver that need a device return CUDA_ERROR_NOT_INITIALIZED.
 bool forked_child();
-// Registers an exit handler, after which deinitialised() is true, and a fork handler, after which
-// forked_child() is true in the child. Called once, inside cuInit.
+// Registers two handlers: deinitialised() is true once the exit handler has run, and forked_child()
+// is true in a child for which the fork handler has run. Called once, inside cuInit.
 void arm_end_of_process();
 
 // The simulated driver's state of one thread. Trivially destructible, because exit handlers of the
@@ -84,11 +85,12 @@ struct ThreadState {
   // The thread's context stack (cuCtxPushCurrent); null entries stand for no context.
   Context* stack[kDepth];
   int depth;  // Number of entries in `stack`; the last one is the thread's current context.
-  // True inside a call of a function whose name ends in _ptsz or _ptds: the default stream is then
-  // the thread's own.
+  // True while the thread is in a function whose name ends in _ptsz or _ptds: the default stream
+  // (null) is then the thread's own.
   bool per_thread_default;
-  // The thread's capture mode, as cuThreadExchangeStreamCaptureMode sets it; it says which captures
-  // of streams forbid calls to the thread.
+  // The thread's capture mode (cuThreadExchangeStreamCaptureMode). It decides which captures make
+  // calls of this thread fail: GLOBAL: its own ones, and the GLOBAL ones of other threads.
+  // THREAD_LOCAL: its own ones. RELAXED: none.
   CUstreamCaptureMode capture_mode;
 };
 // Returns the state of the calling thread.
