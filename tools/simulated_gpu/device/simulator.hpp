@@ -74,8 +74,9 @@ bool deinitialised();
 // True in a child process that was forked after cuInit. There, exported functions of the simulated
 // driver that need a device return CUDA_ERROR_NOT_INITIALIZED.
 bool forked_child();
-// Registers two handlers: deinitialised() is true once the exit handler has run, and forked_child()
-// is true in a child for which the fork handler has run. Called once, inside cuInit.
+// Makes the driver refuse calls after the process's exit handlers and in forked children. Registers
+// an exit handler, which makes deinitialised() true, and a fork handler, which makes forked_child()
+// true in the child. Called once, inside cuInit.
 void arm_end_of_process();
 
 // The simulated driver's state of one thread. Trivially destructible, because exit handlers of the
@@ -93,7 +94,7 @@ struct ThreadState {
   // THREAD_LOCAL: its own ones. RELAXED: none.
   CUstreamCaptureMode capture_mode;
 };
-// Returns the state of the calling thread.
+// Returns the simulated driver's state of the calling thread.
 ThreadState& thread_state();
 
 // Sets `context` to the calling thread's current context, and returns CUDA_SUCCESS. Returns

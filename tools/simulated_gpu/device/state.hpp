@@ -121,7 +121,8 @@ struct Range {
   bool in_slab = false;              // True if the range is a part of a slab.
   // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; stored, but without effect.
   bool sync_memops = false;
-  MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
+  // Only for kind `stream_ordered`: the memory pool that owns the block.
+  MemoryPool* pool = nullptr;
   PhysicalHandle* physical = nullptr;  // Only for kind `mapping`: the handle that is mapped.
   // Only for kind `mapping`: the devices that may read. Bit n stands for the device with ordinal n,
   // bit 63 for the host (kHostBit).

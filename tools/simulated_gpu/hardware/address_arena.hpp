@@ -57,7 +57,7 @@ class AddressArena {
   // Start and size in bytes of each region of addresses that is reserved from the system.
   std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
   std::map<CUdeviceptr, std::size_t> gaps_;  // Start → bytes of each free range of addresses.
-  // Bytes and start of each free range of addresses.
+  // Bytes and start of each free range of addresses, the smallest range first.
   std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
 };
 
