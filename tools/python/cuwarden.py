@@ -206,7 +206,10 @@ def _handlers_code():
 
 
 def _is_of_the_program(error, handlers):
-    """True if a signal handler (of these code objects) or a debugger raised `error` or one that led to it."""
+    """True if a signal handler or a debugger raised the exception `error`, or one that led to it.
+
+    `handlers` are the code objects of the program's signal handlers.
+    """
     while error is not None:
         if type(error).__name__ == "BdbQuit":
             return True

@@ -38,8 +38,8 @@ CUresult take_memory_for_copies(Context& context);
 // the device can run at once. Does nothing if each thread has `bytes` or less already.
 void shrink_local_memory(Context& context, std::size_t bytes);
 
-// Takes device memory for the driver's own code of device-side malloc. Called when a module whose
-// code calls it is loaded. Does nothing if the context has that memory already. Returns
+// Takes device memory for the driver's own code of device-side malloc. Called when a module is
+// loaded whose code calls malloc. Does nothing if the context has that memory already. Returns
 // CUDA_ERROR_OUT_OF_MEMORY if the device has too few free bytes.
 CUresult load_device_runtime(Context& context);
 

@@ -70,8 +70,8 @@ struct Capture {
   // True once the program has made a call that the capture forbids. Further work in the capture's
   // streams, and cuStreamEndCapture, then return an error.
   bool invalidated = false;
-  // True if the capture has made its graph; false if the program gave the graph
-  // (cuStreamBeginCaptureToGraph).
+  // True if the capture has made its graph: the graph is removed if the capture ends invalidated.
+  // False if the program gave the graph (cuStreamBeginCaptureToGraph).
   bool owns_graph = true;
   // For each stream that takes part in the capture: the nodes on which the next node that the
   // stream adds will depend.

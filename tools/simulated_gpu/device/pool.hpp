@@ -39,7 +39,7 @@ struct MemoryPool {
   };
 
   Device* device;           // The device whose memory the pool gives out; not owned.
-  bool is_default = false;  // True for the pool that the device has from the start.
+  bool is_default = false;  // True for the device's default pool (cuDeviceGetDefaultMemPool).
   // True for the import of another process's pool, which serves no requests here.
   bool imported = false;
   bool destroyed = false;  // True once the program has destroyed the pool.

@@ -26,8 +26,7 @@ struct WholeDevice {
   // of that device that no process holds.
   unsigned long long own_bytes, own_free_bytes;
   // cgroup_limit_bytes: most bytes of the device that this process's cgroup may hold; 0: no limit.
-  // cgroup_used_bytes: bytes of the device that this process, the only one counted of the cgroup,
-  // holds.
+  // cgroup_used_bytes: bytes of the device that the cgroup holds; only this process is counted.
   unsigned long long cgroup_limit_bytes, cgroup_used_bytes;
 };
 

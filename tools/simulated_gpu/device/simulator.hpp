@@ -33,11 +33,11 @@ struct Simulator {
   DeviceShare share;  // Shares the devices with other processes (CUWARDEN_SIM_SHARED).
   // Devices that the program can use, by CUDA ordinal.
   std::vector<std::unique_ptr<Device>> devices;
-  Handles<Context> contexts;             // All contexts of the process.
-  Handles<GreenContext> green_contexts;  // All green contexts of the process.
-  Handles<Stream> streams;               // All streams that the program has made.
-  Handles<Event> events;                 // All events of the process.
-  Handles<MemoryPool> pools;             // All memory pools (CUmemoryPool) of the process.
+  Handles<Context> contexts;             // Live contexts of the process.
+  Handles<GreenContext> green_contexts;  // Live green contexts of the process.
+  Handles<Stream> streams;               // Live streams that the program has made.
+  Handles<Event> events;                 // Live events of the process.
+  Handles<MemoryPool> pools;             // Live memory pools (CUmemoryPool) of the process.
   RangeTable ranges;  // Live memory that the program has allocated, mapped or registered.
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.
@@ -47,10 +47,10 @@ struct Simulator {
   // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
   // back, by the range's start.
   std::map<CUdeviceptr, std::size_t> reservations;
-  // Starts of the address ranges in `reservations`. Never read: the real driver has such a list,
-  // too, and cuwarden's search for pointers must not take it for pointers of the program (measured
-  // on an H200 with driver 580). The list is made anew when a reservation makes their number a
-  // power of two; it is stale in between.
+  // Starts of the address ranges in `reservations`. The simulated driver never reads this list. It
+  // has the list because the real driver has one (measured on an H200 with driver 580), which
+  // cuwarden's search must not take for pointers of the program. The list is written anew whenever
+  // the number of reservations grows to a power of two; in between it is stale.
   std::vector<CUdeviceptr> listed_ranges;
 
   // True if the address lies in a range that the program has reserved by cuMemAddressReserve.

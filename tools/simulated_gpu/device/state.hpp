@@ -55,9 +55,11 @@ struct Stream {
   Clock::time_point last_free{};
   // Number of host functions (cuLaunchHostFunc) of the stream that are queued or running now.
   unsigned running_callbacks = 0;
-  // Number of host functions that were ever queued in the stream.
+  // Number of host functions that were queued in the stream since it was made. The next one gets
+  // this number.
   unsigned long long callbacks_queued = 0;
-  // Number of host functions of the stream that have ever returned.
+  // Number of host functions of the stream that have returned since it was made. The function with
+  // this number is the next to run.
   unsigned long long callbacks_finished = 0;
   // The capture into a graph in which the stream takes part; null if there is none.
   std::shared_ptr<Capture> capture;
@@ -200,9 +202,9 @@ struct Context {
   // Bytes of the device that the driver itself uses for the context; allocations of the program are
   // not counted.
   std::size_t overhead = 0;
-  // Bytes of local memory that kernels have needed for each thread that the device can run at once.
-  // Each thread has these bytes, and at least the 1,024 bytes of the context's start; none if
-  // local_given_back is true.
+  // Bytes of local memory of each thread; the context has them for as many threads as the device
+  // can run at once. Values below 1,024 count as 1,024, which each thread has from the context's
+  // start. If local_given_back is true, the context has no local memory.
   std::size_t local_bytes = 0;
   // True while the context has no local memory at all. A failed request for local memory
   // (take_local_memory()) sets this: the context then loses even the part from its start.
@@ -276,7 +278,7 @@ struct Device {
   int ordinal;           // CUDA ordinal of the device in this process.
   int board;             // Number of the device in the machine, from 0.
   DeviceShare& share;    // Tells how much memory of the device other processes hold; not owned.
-  std::size_t capacity;  // Bytes of the device.
+  std::size_t capacity;  // Size of the device's memory in bytes.
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
   // Most bytes of the device that this process may hold, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;

@@ -37,7 +37,7 @@ class AddressArena {
   // a multiple of 2 MiB. Uses the smallest gap that is large enough; without one, reserves another
   // region from the system. Returns 0 if the system refuses that.
   CUdeviceptr take(std::size_t size);
-  // Makes the range of `size` bytes free, which take() has returned as a whole. The contents are
+  // Frees a whole range of `size` bytes of addresses that take() has returned. The contents are
   // lost; a later take() may return the range again, filled with zeros.
   void give(CUdeviceptr start, std::size_t size);
   // True if the address lies in a region that this object has reserved, whether take() has returned

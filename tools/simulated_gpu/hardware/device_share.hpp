@@ -56,7 +56,7 @@ class DeviceShare {
     Taking& operator=(const Taking&) = delete;
 
    private:
-    const DeviceShare& share_;  // Devices to whose shared file the lock belongs; not owned.
+    const DeviceShare& share_;  // The object whose shared file contains the lock; not owned.
   };
 
  private:

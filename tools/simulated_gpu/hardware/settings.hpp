@@ -33,7 +33,7 @@ struct FaultRule {
   std::string function;
   // Number of the call, from 1, to which `calls` refers; 0 (`*` in the rule): every call fails.
   unsigned long long n = 0;
-  Calls calls = Calls::nth;  // Calls that fail if n is not 0.
+  Calls calls = Calls::nth;  // Calls that fail, by their number n; unused if n is 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
   // Action that replaces the failure of a call. With Calls::lost, `hang` is the action of the calls
   // after the one with which the device was lost.
@@ -84,7 +84,8 @@ enum class VirtualMemory {
 // environment variable is not set, is empty, or has a value that is not accepted.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
-  // CUWARDEN_SIM_DEVICES: number of devices of the machine, of which the process may see fewer.
+  // CUWARDEN_SIM_DEVICES: number of devices of the machine, 0 to 64. The process may see fewer of
+  // them (`visible`).
   int devices = 1;
   // Devices that this process can use. The index is the CUDA ordinal, the value the number of the
   // device in the machine, from 0. They are the numbers in CUDA_VISIBLE_DEVICES before the first
