@@ -1,5 +1,5 @@
-"""Checks of the reports of checkerboard programs: they fill slabs with pieces of memory and free every
-other one.
+"""Checks of the reports of checkerboard programs: they fill slabs with pieces of memory and free
+some of them.
 
 The reports are compared with the bytes that the device itself got back.
 """
