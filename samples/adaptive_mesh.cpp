@@ -1,9 +1,9 @@
-// The bug: a mesh is refined where the solution is rough, with a block of device memory for each
-// patch, from 4 KiB to 1 MiB. When the front has passed, nine of ten patches are merged and freed.
-// Then the coarse mesh is to be stored in one block of three quarters of the freed bytes. But the
-// driver cuts blocks of less than 2 MiB from slabs of 2 MiB, and a slab comes back only when its
-// last block is freed. The remaining tenth of the patches is spread over all slabs, and keeps
-// nearly all of them.
+// The bug: a mesh is refined where the solution is rough. Each patch of the fine mesh has a block
+// of device memory, from 4 KiB to 1 MiB. When the solution is smooth again, nine of ten patches are
+// merged and freed. Then the coarse mesh is to be stored in one block of three quarters of the
+// freed bytes. But the driver cuts blocks of less than 2 MiB from slabs of 2 MiB, and a slab comes
+// back only when its last block is freed. The remaining tenth of the patches is spread over all
+// slabs, and keeps nearly all of them.
 //
 // Users see an out-of-memory right after they have freed gigabytes, and nvidia-smi agrees with the
 // error: the memory has not come back.

@@ -1,5 +1,6 @@
-// Finds driver functions without linking libcuda: through the runtime, at a fixed version. So the
-// type that the caller names is the function's type, whatever toolkit or driver is installed.
+// Finds functions of the driver without linking libcuda: through the runtime, at a fixed CUDA
+// version. So the function has the type that the caller names, whatever toolkit or driver is
+// installed.
 #pragma once
 
 #include <cuda.h>
@@ -9,8 +10,9 @@
 
 namespace sample {
 
-// Returns the driver's function `name` as of CUDA `version` (12020 is 12.2). Ends the program with
-// one line if the driver has none.
+// Returns the driver's function `name` in the form that it has in CUDA `version` (12020 is 12.2).
+// If the driver has no such function, ends the program with status 1 and one line on stderr.
+// `Function`: type of a pointer to the function.
 template <typename Function>
 Function driver_entry_point(const char* name, unsigned int version) {
   void* found = nullptr;

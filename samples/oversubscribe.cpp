@@ -3,8 +3,9 @@
 //
 // Users see an out-of-memory at two thirds of the field, with nothing to free: all of it is needed.
 //
-// The size is given in percent of the free memory, or of the room that the program leaves there: on
-// a large device it then needs less of the host.
+// The size of the field is given in percent of the free memory. With `bytes of room`, the program
+// first takes all memory but that room. The field is then smaller, and needs less of the host on a
+// large device.
 //
 //     oversubscribe [percent] [bytes of room]
 #include <cuda_runtime_api.h>

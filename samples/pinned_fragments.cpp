@@ -1,7 +1,8 @@
 // The bug: a loader reserves address space for all the files that it may ever map, because
 // addresses cost nothing. Then one large pinned buffer is asked for: there is plenty of memory, but
-// no gap of addresses that large. With `limit`, RLIMIT_AS causes the failure, as batch systems set
-// it. With `context`, that limit is so low that not even a context can be made.
+// no gap of addresses that large. With `limit`, the failure comes from RLIMIT_AS, the limit on
+// address space that batch systems set. With `context`, RLIMIT_AS is so low that not even a context
+// can be made.
 //
 // Users see cudaErrorMemoryAllocation for host memory, while `free` shows gigabytes.
 //

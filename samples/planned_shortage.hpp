@@ -1,6 +1,6 @@
-// A request that a sample plans to fail, and the facts that the sample itself knows. They are the
-// last line of its output, as one JSON object, so that a report can be checked against facts that
-// do not come from cuwarden.
+// A request that a sample plans to fail, and the facts that the sample itself knows about it. The
+// sample prints these facts as its last line, one JSON object. So a report can be checked against
+// facts that do not come from cuwarden.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -64,15 +64,15 @@ struct Request {
   // Memory of the device right before the request; all 0 if the device was not asked.
   DeviceMemory before;
 
-  // Returns a request that is about to be made, with the device's present memory. The parameters
-  // are the values of the members.
+  // Returns a request that is about to be made, with the device's present memory. Each parameter is
+  // the value of the member with its name.
   static Request planned(const char* api, std::size_t bytes, const char* function, int line) {
     Request request{api, bytes, function, line, {}, {}};
     request.before = device_memory();
     return request;
   }
   // Returns a request without the device's memory: for host memory, or if the device may not
-  // answer. The parameters are the values of the members.
+  // answer. Each parameter is the value of the member with its name.
   static Request without_device(const char* api, std::size_t bytes, const char* function,
                                 int line) {
     return {api, bytes, function, line, {}, {}};
@@ -133,10 +133,10 @@ inline int conclude(const Request& request, const Account& account, const std::s
   return 1;
 }
 
-// If at least `room` bytes plus 1 GiB of the device are free, allocates memory in one piece, and
-// counts it in `account`. Less than `room` bytes plus 2 MiB then stay free. If that fails, ends the
-// program with status 1. With this, a sample that fills the device takes no longer on a large
-// device than on a small one.
+// Allocates the free memory of the current device in one piece, except for `room` bytes and less
+// than 2 MiB more. Counts the piece in `account`; it is never freed. Does nothing if less than
+// `room` bytes plus 1 GiB are free. If the allocation fails, ends the program with status 1. A
+// sample that fills the device then takes no longer on a large device than on a small one.
 inline void hold_all_but(std::size_t room, Account& account) {
   const std::size_t free = device_memory().free;
   if (free < room + kGiB) return;

@@ -1,6 +1,5 @@
-// Leaks that a sample makes on purpose, and reports by itself. They are the last line of its
-// output, as one JSON object, so that a report can be checked against facts that do not come from
-// cuwarden.
+// Leaks that a sample makes on purpose. The sample prints their facts as its last line, one JSON
+// object. So a report can be checked against facts that do not come from cuwarden.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -44,16 +43,16 @@ inline void print_leaks(const std::vector<PlantedLeak>& leaks, const std::string
   std::printf("{\"leaked\":[%s]%s}\n", rows.c_str(), extra.c_str());
 }
 
-// If `result` is an error, as without a GPU, ends the program with status 1 and one line on stderr.
-// `call`: name of the call that gave the result, such as "cudaMalloc".
+// If `result` is an error, ends the program with status 1 and one line on stderr. `call`: name of
+// the call that gave the result, such as "cudaMalloc".
 inline void require(cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "%s failed: %s\n", call, cudaGetErrorString(result));
   std::exit(1);
 }
 
-// Returns the number argv[n]; `otherwise` if there are fewer arguments. If argv[n] is not a number,
-// ends the program with status 1 and one line on stderr.
+// Returns the program's argument `n` (argv[n]) as a number; `otherwise` if there are fewer
+// arguments. If argv[n] is not a number, ends the program with status 1 and one line on stderr.
 inline std::size_t argument(int argc, char** argv, int n, std::size_t otherwise) {
   if (n >= argc) return otherwise;
   char* end = nullptr;

@@ -1,4 +1,5 @@
-// Waits for what another thread, another process or a device brings about, but not for ever.
+// Waits for states that another thread, another process or a device brings about, but for two
+// minutes at most.
 #pragma once
 
 #include <chrono>
@@ -8,9 +9,9 @@
 
 namespace cuwarden {
 
-// Looks about every 100 us until is_so() returns true, and returns true then. Returns false if it
-// has not become true in two minutes: far longer than a loaded machine takes, so that the test is
-// broken, and must fail instead of hanging.
+// Calls is_so() about every 100 us until it returns true, and returns true then. Returns false
+// after two minutes. This is far longer than a loaded machine takes: the test is broken then, and
+// must fail instead of hanging.
 template <class IsSo>
 [[nodiscard]] bool comes_about(const IsSo& is_so) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -21,8 +22,8 @@ template <class IsSo>
   return true;
 }
 
-// Does as comes_about(), for programs that a test runs. Aborts the program, with a line on stderr
-// that names the state `what`, if that has not come about in two minutes.
+// Waits until is_so() returns true, for programs that a test runs. After two minutes, aborts the
+// program with a line on stderr. `what`: name of the awaited state in that line.
 template <class IsSo>
 void wait_until(const char* what, const IsSo& is_so) {
   if (comes_about(is_so)) return;

@@ -8,9 +8,9 @@
 
 namespace cuwarden::kernels {
 
-// Returns the PTX text of a kernel of this name, with the parameters `out` (a device address) and
-// `at` (an index below `local_bytes`, not known beforehand). `local_bytes`: size of an array that
-// each thread has in local memory; 0: none.
+// Returns the PTX text of a kernel of this name, without the lines of `head`. `local_bytes`: size
+// of an array that each thread has in local memory; 0: none. The kernel's parameters: `out`, the
+// device address to which it stores a number, and `at`, an index in the array.
 inline std::string text_of(const std::string& name, int local_bytes) {
   std::string text = ".visible .entry " + name + "(.param .u64 out, .param .u32 at)\n{\n";
   if (local_bytes != 0)
@@ -35,7 +35,7 @@ inline std::string text_of(const std::string& name, int local_bytes) {
 )";
 }
 
-// Lines that begin each PTX text: its version, and the oldest GPU that it is for.
+// Lines at the start of each PTX text: PTX version, oldest GPU on which it runs, size of addresses.
 inline const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
 // PTX text of a module with the kernel `plain`, which needs no local memory.
 inline const std::string plain_code = head + text_of("plain", 0);
@@ -74,8 +74,8 @@ inline CUresult add_launches(CUgraph graph, CUfunction kernel, CUdeviceptr out, 
   return result;
 }
 
-// Adds two nodes to the graph, of which one allocates `bytes` on the device and the other frees
-// them. Returns the driver's first error; CUDA_SUCCESS if there is none.
+// Adds two nodes to the graph: the first allocates `bytes` on the device, the second frees them.
+// Returns the driver's first error; CUDA_SUCCESS if there is none.
 inline CUresult add_memory(CUgraph graph, CUdevice device, std::size_t bytes) {
   CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
   wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -1,4 +1,4 @@
-// The state of a thread of the calling process, as the kernel tells it.
+// The state of a thread of the calling process, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 namespace cuwarden {
 
 // Returns the thread's state by the letter of proc(5): R if it runs or could run, S if it sleeps, Z
-// if it has ended and is not forgotten yet. Returns 0 if there is no such thread. `thread`: the id
-// that gettid() returns.
+// if it has ended but still has an entry in /proc. Returns 0 if there is no such thread. `thread`:
+// the id that gettid() returns.
 inline char thread_state(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string text;

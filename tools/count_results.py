@@ -1,8 +1,8 @@
-"""Names the tests that failed, and counts the results: `N passed, N failed, N skipped`. Status 1
-where one failed.
+"""Prints the tests that failed in build folders, and the counts of results: `N passed, N failed, N
+skipped`. Ends with status 1 if a test failed or none passed.
 
-A program that runs many tests counts each of them: Meson's log has those of GoogleTest, and pytest
-writes a file of its own for each run into BUILD/test-results.
+Each test inside a test program is counted. Meson's log has those of GoogleTest; pytest writes a file for
+each of its runs into BUILD/test-results.
 
 usage: count_results.py BUILD...
 """
@@ -13,11 +13,12 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
-LONG_S = 60  # of a suite, on an idle machine; fuzzers run for a fixed time
+LONG_S = 60  # seconds after which a test program is reported as slow; fuzzers are not
 MESON_RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 
 
 def outcome_of(case):
+    """Returns "passed", "failed" or "skipped" for a test case, an element of a JUnit file."""
     if case.find("failure") is not None or case.find("error") is not None:
         return "failed"
     if case.find("skipped") is not None or case.get("status") == "notrun":
@@ -26,13 +27,18 @@ def outcome_of(case):
 
 
 def cases_in(file):
+    """Returns the test cases of a JUnit file; empty if there is no such file."""
     if not file.exists():
         return []
     return list(ElementTree.parse(file).getroot().iter("testcase"))
 
 
 def gtest_cases(build, test):
-    """The cases inside a test program: Meson's log names their suites PROJECT.TEST.SUITE."""
+    """Returns the test cases inside a test program of GoogleTest; empty if the log has none.
+
+    `build` is the build folder, `test` the program's name in Meson's log, PROJECT:SUITES / NAME. The log names
+    the suites of its cases PROJECT.TEST.SUITE.
+    """
     log = build / "meson-logs" / "testlog.junit.xml"
     if not log.exists():
         return []
@@ -46,6 +52,10 @@ def gtest_cases(build, test):
 
 
 def count(build):
+    """Returns the numbers of passed, failed and skipped tests of a build folder's last run, as a Counter.
+
+    Prints each test that failed to stdout, and each suite that took longer than LONG_S seconds to stderr.
+    """
     log = build / "meson-logs" / "testlog.json"
     if not log.exists():
         print(f"{build}: no test has run: counted as one that failed", file=sys.stderr)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints docs/report.md or docs/merged-report.md: every table and field, out of the JSON Schema.
+"""Prints docs/report.md or docs/merged-report.md: every table and field, made from the JSON Schema.
 
 usage: document_report.py reporters/report.schema.json >docs/report.md
        document_report.py reporters/merged.schema.json >docs/merged-report.md
@@ -42,11 +42,15 @@ HEADS["cuwarden.merged/1"] = """# Fields of the merged report
 
 
 def fields_of(schema):
+    """Returns the fields of an object, or of a table's rows, with their schemas; empty for other types."""
     return schema.get("items", schema).get("properties", {})
 
 
 def values_of(field, definitions):
-    """The values of an enumeration, for the reader; empty where the type says enough."""
+    """Returns the values that a field of an enumeration may have, in Markdown; "" for other fields.
+
+    `definitions` are the schema's $defs, in which references are looked up.
+    """
     if "$ref" in field:
         field = definitions[field["$ref"].rsplit("/", 1)[-1]]
     values = field.get("enum", [])
@@ -55,6 +59,10 @@ def values_of(field, definitions):
 
 
 def rows_of(fields, definitions, prefix=""):
+    """Yields a row of a Markdown table for each field, and for each field inside it.
+
+    `prefix` stands before the names, such as "process." for the fields of an object.
+    """
     for field, meaning in fields.items():
         values = values_of(meaning, definitions)
         values = " Values: " + values + "." * (not values.endswith(".")) if values else ""
@@ -63,6 +71,7 @@ def rows_of(fields, definitions, prefix=""):
 
 
 def document(schema):
+    """Yields the parts of the Markdown page about a schema."""
     yield HEADS[schema["properties"]["schema"]["const"]]
     for name, table in schema["properties"].items():
         yield f"\n## {name}\n\n{table['description']}\n"

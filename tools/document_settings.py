@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints docs/settings.md: every setting with its default, out of the list of settings.
+"""Prints docs/settings.md: every setting with its default, made from the list of settings.
 
 usage: document_settings.py SETTINGS_DEF >docs/settings.md
 """
@@ -26,12 +26,16 @@ ROW = re.compile(r"^SETTING\((\w+), (\w+),\s+(" + ",\\s+".join([TEXT] * 7) + r")
 
 
 def rows_of(text):
-    """Yields variable, default, default in words, option, value, help and meaning of each setting."""
+    """Yields the seven texts of each SETTING in the text of settings.def.
+
+    These are: variable, default, default in words, option, value, help and meaning.
+    """
     for row in ROW.finditer(text):
         yield ast.literal_eval(f"[{row[3]}]")
 
 
 def document(text):
+    """Yields the parts of the Markdown page. `text` is that of settings.def."""
     yield HEAD
     for variable, default, in_words, option, _, _, meaning in rows_of(text):
         shown = f"`{default}`" if default else in_words

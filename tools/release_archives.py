@@ -1,5 +1,5 @@
-"""Packs what `meson install` installs from a build folder into two archives: one to use, and one with
-the debug files. Their bytes follow from the installed files and the commit's time alone.
+"""Packs the files that `meson install` installs into two archives: one to use, and one with the debug
+files. The bytes of the archives depend on the installed files and the commit's time only.
 
 usage: release_archives.py BUILD OUTPUT_FOLDER
 """
@@ -34,6 +34,7 @@ def stop(message):
 
 
 def output_of(*command):
+    """Returns the standard output of a command; ends the program with a message if the command fails."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         stop(f"{' '.join(map(str, command))} failed: {done.stderr.strip()}")
@@ -45,6 +46,10 @@ def introspect(build, what):
 
 
 def commit_time():
+    """Returns the time of all files in the archives, in seconds since 1970.
+
+    This is SOURCE_DATE_EPOCH, or the time of the last commit.
+    """
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     said = subprocess.run(
@@ -56,7 +61,10 @@ def commit_time():
 
 
 def installed(build, stage):
-    """Paths in the archive, with bin, lib, include and share at its top -> installed files."""
+    """Installs the build into the folder `stage`; returns the installed files by their paths in the archive.
+
+    The archive has bin, lib, include and share at its top, wherever the build's prefix has them.
+    """
     output_of("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", stage)
     options = {option["name"]: option["value"] for option in introspect(build, "--buildoptions")}
     prefix = stage / options["prefix"].lstrip("/")
@@ -75,6 +83,7 @@ def installed(build, stage):
 
 
 def licences():
+    """Returns the texts of licences by their paths in the archive."""
     gcc_version = output_of("gcc", "-dumpversion").strip().partition(".")[0]
     files = {"LICENSE": SOURCE / "LICENSE", "GPL-3": GPL}
     for library, package in LIBRARIES.items():
@@ -86,13 +95,18 @@ def licences():
 
 
 def without_debug_information(files):
-    """The simulated GPU's libraries; the shim and the command are stripped when they are built."""
+    """Strips the simulated GPU's libraries; the shim and the command are stripped when they are built."""
     for name, path in files.items():
         if "/simulated_gpu/" in name and not path.is_symlink():
             output_of("strip", "--strip-debug", path)
 
 
 def pack(archive, top, files, time, preset):
+    """Writes a .tar.xz archive and prints its size.
+
+    `top` is the folder in the archive that contains all files. `files` has the files on disk by their paths
+    below it. `time` is the time of each entry, in seconds since 1970. `preset` is xz's effort, 0 to 9.
+    """
     with lzma.open(archive, "wb", preset=preset) as packed, tarfile.open(
         fileobj=packed, mode="w", format=tarfile.GNU_FORMAT
     ) as tar:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files that the tests of some suites need, as ninja calls them: for a build folder in which the
-rest need not be made.
+"""Prints the build targets that the tests of some suites need, one a line, as ninja names them. With
+them, a build folder need not be built as a whole.
 
 usage: test_targets.py FOLDER --suite NAME [--suite NAME...]
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 
 def introspect(what, folder):
+    """Returns a fact about the build folder as Meson tells it. `what` is an option such as "--tests"."""
     done = subprocess.run(
         ["meson", "introspect", what, folder], capture_output=True, text=True, check=True
     )

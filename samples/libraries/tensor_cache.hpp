@@ -5,8 +5,8 @@
 
 extern "C" {
 // Returns the address of `bytes` bytes of device memory for a tensor; null if the device has too
-// little memory even after the cache was emptied. The memory may come from the cache, and be up to
-// twice as large.
+// little memory even after the cache was emptied. The memory may be a block of the cache, which is
+// up to twice as large.
 void* tensor_cache_allocate(std::size_t bytes);
 // Keeps a tensor's memory in the library's cache: the device does not get it back. `tensor`: an
 // address that tensor_cache_allocate() has returned; other addresses are ignored.

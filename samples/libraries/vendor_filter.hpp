@@ -13,13 +13,14 @@ enum VendorFilterResult {
 
 // Device memory that the library keeps for later calls.
 struct VendorFilterMemory {
-  std::size_t buffers;  // Number of its buffers, the work space included.
-  std::size_t bytes;    // Bytes of all its buffers.
+  std::size_t buffers;  // Number of the library's buffers, including the work space.
+  std::size_t bytes;    // Bytes of these buffers together.
 };
 
 // Sharpens an image. `pixels` and `sharpened` point to `width` times `height` bytes of host memory,
-// a byte a pixel. Takes device memory for a work space at the first call, and keeps it. Keeps up to
-// three buffers for the intermediate images of later calls, too. Not thread-safe.
+// a byte a pixel. The first call allocates device memory for a work space, which the library keeps.
+// The library also keeps up to three buffers for the intermediate images of later calls. Not
+// thread-safe.
 VendorFilterResult vendor_filter_sharpen(const unsigned char* pixels, std::size_t width,
                                          std::size_t height, unsigned char* sharpened);
 // Returns the memory that the library keeps now.

@@ -44,8 +44,10 @@ class Bench:
         self.off = {**self.shim, "CUWARDEN_ENABLED": "0"}
 
     def medians(self, ways):
-        """Runs all ways in turn, so that a slower machine slows all of them down. Returns the
-        median of each."""
+        """Runs all ways in turn, several times, so that a slow moment of the machine affects all of them.
+
+        Returns the median of each way.
+        """
         figures = {name: [] for name in ways}
         for _ in range(self.runs):
             for name, (command, env) in ways.items():

@@ -81,7 +81,7 @@ WATCHERS = {"nobody": Nobody, "top": Top, "snapshot": Snapshots}
 
 
 def start_loop(build, scratch, milliseconds):
-    """Starts the loop; returns once it has a ledger to watch."""
+    """Starts the measured loop; returns its process once it has a ledger that can be watched."""
     bench = build / "tests" / "bench"
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CUWARDEN_", "LD_"))}
     loop = subprocess.Popen(
@@ -127,8 +127,9 @@ def run_once(watcher, at_other, build, scratch, milliseconds):
 
 
 def measure(options):
-    """Measures all ways, prints a line for each, and returns if the loop was seen and, with
-    --at-most, no ratio is above that."""
+    """Measures all ways and prints a line for each. Returns True if the watching command has seen the loop,
+    and no ratio is above --at-most.
+    """
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     ways = [(name, at_other) for name in WATCHERS for at_other in (True, False)]
     found = {way: [] for way in ways[1:]}  # Without a watcher, both ways are the same.

@@ -1,5 +1,5 @@
-// Shared by the tests of the driver's behaviour. They use libcuda.so.1 as any program does, so that
-// the same tests hold the simulated driver and a real one to the same facts.
+// Fixture of the tests of the driver's behaviour. They use libcuda.so.1 as any program does, so
+// that the same tests check the simulated driver and a real one.
 #pragma once
 
 #include <cuda.h>
@@ -44,8 +44,8 @@ class DriverTest : public testing::Test {
     EXPECT_EQ(cuCtxDestroy(context), CUDA_SUCCESS);
   }
 
-  // Allocates memory until about `room` bytes of the device are free. Fails the test if no more
-  // than that are free already.
+  // Allocates memory until about `room` bytes of the device are free. Fails the test if only `room`
+  // bytes or less are free at the start.
   void leave_room(std::size_t room) {
     const std::size_t free = free_bytes();
     ASSERT_GT(free, room);

@@ -34,8 +34,9 @@ def workspace(tmp_path):
 
 @pytest.fixture
 def shared():
-    """Returns folders that all users can reach. They are not below pytest's own folder: each start of
-    pytest closes that to other users.
+    """Returns a Workspace that all users of the machine can reach.
+
+    The folders are not below pytest's own, which each start of pytest closes to other users.
     """
     with tempfile.TemporaryDirectory(prefix="cuwarden-test-") as folder:
         os.chmod(folder, 0o755)
@@ -47,13 +48,13 @@ def shared():
 
 @pytest.fixture
 def run_shimmed(workspace):
-    """Runs a program under the shim; returns its output, status, reports and leftovers."""
+    """Returns a function that runs a program under the shim and returns a Run."""
     return workspace.run
 
 
 @pytest.fixture
 def run_bare(workspace):
-    """Runs a program without the shim, on the simulated GPU."""
+    """Returns a function that runs a program without the shim on the simulated GPU, and returns a Run."""
 
     def run(command, env=None, **how):
         return workspace.run(command, env, shim=False, **how)
@@ -63,19 +64,25 @@ def run_bare(workspace):
 
 @pytest.fixture
 def run_both(workspace):
-    """Runs a program bare and under the shim, and checks that its output and status are equal."""
+    """Returns a function that runs a program bare and under the shim.
+
+    The function checks that output and status are equal, and returns the Run under the shim.
+    """
     return workspace.run_both
 
 
 @pytest.fixture
 def cuwarden(workspace):
-    """Runs the command."""
+    """Returns a function that runs the command `cuwarden` with the given arguments."""
     return functools.partial(shimmed.cuwarden, workspace)
 
 
 @pytest.fixture
 def live(workspace):
-    """Starts a program under the shim beside the test; the program is ended with the test."""
+    """Returns a function that starts a program under the shim and returns its process.
+
+    The program runs beside the test, and is killed at the test's end.
+    """
 
     def begin(*command, env=None, **popen):
         return shimmed.start(workspace, command, env, **popen)
@@ -85,7 +92,7 @@ def live(workspace):
 
 @pytest.fixture
 def screen(workspace):
-    """Runs the command in a terminal of its own."""
+    """Returns a function that runs the command `cuwarden` in a terminal and returns a Screen."""
     if shutil.which("tmux") is None:
         pytest.skip("no tmux")
     opened = []
@@ -101,7 +108,10 @@ def screen(workspace):
 
 @pytest.fixture
 def growing(live):
-    """A program in which one function leads in live bytes, one in growth, one in allocations."""
+    """Returns the process of a running program with three functions that allocate.
+
+    One has the most live bytes, one the fastest growth, one the most allocations.
+    """
     process = live(shimmed.program("growing"))
     assert process.stdout.readline() == "ready\n"
     return process

@@ -1,4 +1,8 @@
-"""Checks of the reports of checkerboard programs, against the bytes that the device itself gave back."""
+"""Checks of the reports of checkerboard programs: they fill slabs with pieces of memory and free
+some of them.
+
+The reports are compared with the bytes that the device itself got back.
+"""
 
 MIB = 1 << 20
 
@@ -33,10 +37,11 @@ def check_checkerboard(report, facts, piece_bytes):
 
 
 def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
-    """Checks the worst moment of a checkerboard of halves that was cleared before the end.
+    """Checks the worst moment in a report: the program made a checkerboard, and freed all of it before its
+    end.
 
-    While its first slab is cleared, a little more is locked, until the slab's last piece is freed. If
-    several threads make it, slabs may have locked more before they lost all of their pieces.
+    While the first slab is freed, a little more is locked, until the slab's last piece is freed. If several
+    threads free, slabs may have locked more before their last pieces were freed.
     """
     assert report["fragmentation"] == [] and report["slab_map"] == []
     (row,) = report["worst_fragmentation"]
@@ -77,7 +82,7 @@ def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
 
 
 def check_idle_pools(report, facts):
-    """Checks the idle bytes of memory pools against the driver's own figures."""
+    """Checks the idle bytes of memory pools in a report against the figures that the driver gave the program."""
     (row,) = report["fragmentation"]
     assert row["mempool_idle_bytes"] == facts["reserved_bytes"] - facts["used_bytes"]
     assert row["slab_count"] == 0

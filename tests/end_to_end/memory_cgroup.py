@@ -15,7 +15,10 @@ MOUNT = Path("/sys/fs/cgroup")
 
 
 def own_paths():
-    """Returns the paths in /proc/self/cgroup by their controllers; "" stands for version 2."""
+    """Returns the paths of this process's cgroups, from /proc/self/cgroup, by their controllers.
+
+    "" is the key of the cgroup of version 2.
+    """
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     return {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
 

@@ -98,11 +98,13 @@ class Report:
     # --- leaks
 
     def leaks(self):
-        """Returns the real leaks, without the groups that a context released."""
+        """Returns the groups of leaks, without those whose memory a context released when it ended."""
         return [group for group in self.data["leak_groups"] if group["released_by"] is None]
 
     def functions(self, group):
-        """Returns the stack's functions outside CUDA's own libraries as (name, row), innermost first."""
+        """Returns (bare name, row) for each frame of the group's stack outside CUDA's libraries, innermost
+        first.
+        """
         return [
             (bare_name(frame["function"]), frame)
             for frame in self.stack_frames(group)
@@ -124,7 +126,10 @@ class Report:
         return None if module is None else Path(self.modules[module]["path"]).name
 
     def groups_of(self, function, line=None, *, api=None, kind=None):
-        """Returns the groups whose innermost frame of the program is in this function, at this line."""
+        """Returns the groups of leaks whose innermost frame outside CUDA's libraries is in this function.
+
+        With `line`, `api` or `kind`, only groups that agree with it are returned.
+        """
         found = []
         for group in self.data["leak_groups"]:
             functions = self.functions(group)
@@ -137,7 +142,11 @@ class Report:
         return found
 
     def check_leak(self, fact):
-        """Checks that the report has a group equal to this leak, whose facts the program has printed."""
+        """Checks that the report has the leak of which the program has printed the facts; returns its
+        groups.
+
+        `fact` is a dict with function, line, api, kind, count, bytes and maybe released_by.
+        """
         groups = self.groups_of(fact["function"], fact["line"], api=fact["api"], kind=fact["kind"])
         assert groups, f"no group for {fact}; there are:\n{self.describe_leaks()}"
         assert sum(group["count"] for group in groups) == fact["count"], fact
@@ -151,7 +160,7 @@ class Report:
         return groups
 
     def check_leaks(self, facts):
-        """Checks that the report has these leaks and no others."""
+        """Checks that the report has the leaks of which the program has printed these facts, and no others."""
         for fact in facts:
             self.check_leak(fact)
         real = [fact for fact in facts if fact.get("released_by") is None]
@@ -169,7 +178,7 @@ class Report:
     # --- totals
 
     def totals(self):
-        """Returns the totals by kind, summed over all devices."""
+        """Returns a dict by kind of memory: the figures of the table `totals`, summed over all devices."""
         sums = {}
         for row in self.data["totals"]:
             kind = sums.setdefault(row["kind"], {})

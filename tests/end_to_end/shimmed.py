@@ -45,7 +45,10 @@ def take(size):
 
 
 def until(is_so, process=None):
-    """Waits until is_so() returns a true value, and returns it. Fails if `process` ends before."""
+    """Calls is_so() again and again until its result is true, and returns the result.
+
+    Fails the test after PATIENCE_S seconds, or if `process` ends before.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while not (found := is_so()):
         assert process is None or process.poll() is None, "the process has ended"
@@ -87,29 +90,29 @@ class Run:
 
     @property
     def last_line(self):
-        """Returns the facts that the program prints about itself, in its last line."""
+        """Returns the last line of stdout, parsed as JSON: facts that the program prints about itself."""
         return json.loads(self.stdout.strip().splitlines()[-1])
 
     @property
     def said(self):
-        """Returns the lines of stderr that cuwarden wrote, but those of said_of_failures."""
+        """Returns the lines of stderr that cuwarden wrote, without those about failed requests."""
         said = self.other_stderr.splitlines()
         return [line for line in said if line.startswith("cuwarden: ")]
 
     @property
     def said_of_failures(self):
-        """Returns the lines of stderr in which cuwarden tells of failed requests."""
+        """Returns the lines of stderr that cuwarden wrote about failed requests."""
         return [line for line in self.stderr.splitlines() if FAILURE_LINE.fullmatch(line)]
 
     @property
     def other_stderr(self):
-        """Returns stderr without the lines of said_of_failures."""
+        """Returns stderr without cuwarden's lines about failed requests."""
         lines = self.stderr.splitlines(keepends=True)
         return "".join(line for line in lines if not FAILURE_LINE.fullmatch(line.rstrip("\n")))
 
     @property
     def own_stderr(self):
-        """Returns the lines of stderr that the program wrote."""
+        """Returns the lines of stderr that cuwarden did not write."""
         return "".join(
             line
             for line in self.stderr.splitlines(keepends=True)
@@ -117,14 +120,16 @@ class Run:
         )
 
     def said_about(self, *parts):
-        """Returns the single line of cuwarden's that has all of these parts."""
+        """Returns the only line of cuwarden's on stderr that contains all of these texts; fails if there is
+        not one.
+        """
         lines = [line for line in self.said if all(part in line for part in parts)]
         assert len(lines) == 1, f"{len(lines)} lines with {parts}; stderr:\n{self.stderr}"
         return lines[0]
 
 
 class Workspace:
-    """The folders in which a test's programs run."""
+    """The folders in which a test's programs run, and the functions that run them there."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -222,7 +227,10 @@ def cuwarden(workspace, *arguments, env=None, **popen):
 
 
 def start(workspace, command, env=None, **popen):
-    """Starts a program under the shim and does not wait for it."""
+    """Starts a program under the shim, does not wait for it, and returns its process.
+
+    The process is killed at the end of the test.
+    """
     popen.setdefault("cwd", workspace.work)
     popen.setdefault("stdin", subprocess.DEVNULL)
     process = subprocess.Popen(
@@ -237,7 +245,10 @@ def start(workspace, command, env=None, **popen):
 
 
 def dead(workspace, how="kill"):
-    """Runs a process that is killed. Returns its ledger and the facts that it printed about itself."""
+    """Runs a program that dies under the shim in the way `how`, such as "kill".
+
+    Returns (path of the ledger that it left, the leaks that it printed).
+    """
     run = workspace.run([program("dying"), how])
     assert run.returncode < 0
     assert run.reports == []

@@ -1,8 +1,8 @@
 """Runs a failed test again if the machine stood still during the test.
 
 A virtual machine may not be scheduled for a second, or disks may block it. Tests that depend on time
-then fail without a fault. A thread that sleeps briefly, again and again, notices such a moment. Without
-one, a failed test stays failed.
+then fail without a fault. A thread that sleeps briefly, again and again, notices such a moment. If there
+was none, the test is not run again.
 """
 
 import threading
@@ -12,12 +12,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 SLEEP_S = 0.05
-LONGEST_S = 0.4
-ATTEMPTS = 3
+LONGEST_S = 0.4  # a sleep that takes longer is a standstill
+ATTEMPTS = 3  # most runs of a test
 
 
 class Watch:
-    """The moments of standstill during one run of pytest."""
+    """Notices when the machine stands still during a run of pytest, by a thread that sleeps briefly again
+    and again.
+    """
 
     def __init__(self):
         self.standstills = []  # length of each, in seconds

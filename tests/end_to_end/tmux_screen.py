@@ -1,4 +1,4 @@
-"""A terminal of its own for the command, whose contents are read through tmux."""
+"""Runs the command `cuwarden` in a terminal, whose contents a test reads through tmux."""
 
 import itertools
 import os
@@ -9,9 +9,9 @@ from shimmed import COMMAND, PATIENCE_S
 
 
 class Screen:
-    """The command in its own terminal of 140 columns and 30 rows.
+    """The command `cuwarden` in a terminal of 140 columns and 30 rows.
 
-    `through`: words before the command, such as ("env", "NO_COLOR=1").
+    `through` are words before the command, such as ("env", "NO_COLOR=1").
     """
 
     numbers = itertools.count()
@@ -35,7 +35,7 @@ class Screen:
         ).stdout  # fmt: skip
 
     def text(self, *options):
-        """Returns the lines of the screen; with the option "-e" also the sequences of colours."""
+        """Returns the text on the screen; with the option "-e", also the control sequences of colours."""
         return self.tmux("capture-pane", "-p", *options)
 
     def wait_for(self, what):
@@ -47,7 +47,7 @@ class Screen:
         return text
 
     def keys(self, *keys):
-        """Presses keys, by their names or as text."""
+        """Presses keys: names of tmux, such as "Enter", or text."""
         self.tmux("send-keys", *keys)
 
     def resize(self, columns, rows):

@@ -13,7 +13,7 @@ import pytest
 
 
 def consumer(name):
-    """Returns the path of the program. Without it the test is skipped, or fails under tools/test."""
+    """Returns the path of the program `name`. If it is missing, skips the test, or fails it under tools/test."""
     folder = pathlib.Path(os.environ.get("EXPORT_CONSUMERS", "/nonexistent"))
     if not (folder / name).exists():
         reason = f"{name} is not there: tests/export_consumers/install {folder}"
@@ -82,7 +82,7 @@ class Profile:
         return locations
 
     def sums(self, value, *labels):
-        """Returns the sums of a value by the values of the labels, without sums of 0."""
+        """Returns the sums of the field `value` by the row's values of the labels; sums of 0 are left out."""
         sums = {}
         for sample in self.samples:
             key = tuple(sample["labels"].get(label) for label in labels)
@@ -177,7 +177,7 @@ class Trace:
 
 
 def typed(row):
-    """Returns the row with numbers in place of texts of whole numbers, but for texts of the trace."""
+    """Returns a row of a table with int in place of text that is a whole number; the trace's own texts stay."""
     texts = ("value", "name", "key", "track")
     return {
         name: int(value) if name not in texts and re.fullmatch(r"-?\d+", str(value)) else value

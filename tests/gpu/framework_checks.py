@@ -43,8 +43,10 @@ def check_planted(run):
 
 
 def run_to_figures(workspace, script, *arguments, env=None):
-    """Runs the program bare and shimmed to the same output; the process ends right after it has
-    printed its figures."""
+    """Runs a framework's program bare and under the shim, and checks that both print the same.
+
+    The program ends right after it has printed its figures, so that live memory agrees with them.
+    """
     run = workspace.run_both(
         command(script, *arguments, "--end", "_exit"), env, timeout_s=TIMEOUT_S
     )
@@ -67,8 +69,11 @@ def run_to_natural_end(workspace, script, *arguments, env=None):
 
 
 def made_in(report, pattern, *, anywhere=False):
-    """Returns a predicate: the group's innermost module outside CUDA's own libraries matches, or,
-    with `anywhere`, any module of its stack."""
+    """Returns a predicate for groups, which is true if the path of a module in the group's stack matches
+    `pattern`.
+
+    This is the innermost module outside CUDA's own libraries; with `anywhere`, any module of the stack.
+    """
     import re
 
     if anywhere:

@@ -43,8 +43,7 @@ def program(name):
 
 
 def library_folders():
-    """Returns the folders of libraries that the programs link, for those that the loader does not
-    find."""
+    """Returns the folders of libraries that the programs link, unless the loader finds them by itself."""
     candidates = [
         os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64"),
         "/usr/local/cuda/lib64",
@@ -71,7 +70,7 @@ class Run:
 
     @property
     def report(self):
-        """The report of the process itself: a framework may start others (compilers)."""
+        """Returns the report of the program's own process; a framework may start others, such as compilers."""
         own = [report for report in self.reports if report["process"]["pid"] == self.pid]
         assert len(own) == 1, (
             f"{len(own)} reports of process {self.pid}, {len(self.reports)} in all; stderr:\n"
@@ -81,7 +80,7 @@ class Run:
 
     @property
     def output(self):
-        """All lines that the program printed, apart from figures of memory."""
+        """Returns all lines that the program printed, without its figures of memory."""
         return [line for line in self.stdout.splitlines() if not line.startswith(FIGURES)]
 
     @property
@@ -94,14 +93,14 @@ class Run:
 
     @property
     def figures(self):
-        """The last figures of memory that the program printed."""
+        """Returns the last figures of memory that the program printed."""
         lines = [line for line in self.stdout.splitlines() if line.startswith(FIGURES)]
         assert lines, f"no figures, status {self.returncode}: {self.stderr[-3000:]}"
         return json.loads(lines[-1].removeprefix(FIGURES))
 
     @property
     def kind_figures(self):
-        """The figures that belong to one kind of memory, by that kind's name."""
+        """Returns the figures that the program printed for each kind of memory, as a dict by the kind's name."""
         rows = [
             json.loads(line.removeprefix(FIGURES))
             for line in self.stdout.splitlines()
@@ -115,7 +114,7 @@ class Run:
 
     @property
     def fact_lines(self):
-        """The JSON objects after "planted: "."""
+        """Returns the JSON objects in the program's lines "planted: ...": facts that the report must contain."""
         prefix = "planted: "
         return [
             json.loads(line.removeprefix(prefix))
@@ -215,8 +214,10 @@ class Workspace:
         return self.finish(process, label, timeout_s, started, interrupted=interrupted)
 
     def run_both(self, command, env=None, **how):
-        """Runs the program bare and shimmed: it must not notice a difference. Returns the shimmed
-        run."""
+        """Runs the program bare and under the shim, and checks that its output and status are equal.
+
+        Returns the run under the shim.
+        """
         bare = self.run(command, env, shim=False, **how)
         assert bare.returncode == 0, f"bare: status {bare.returncode}\n{bare.stderr[-3000:]}"
         shimmed = self.run(command, env, shim=True, **how)

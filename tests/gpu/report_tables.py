@@ -44,8 +44,9 @@ IMPLICIT_KINDS = {"stream", "module", "graph_exec", "context", "local_memory", "
 
 class Report:
     def __init__(self, data, path=None, *, interrupted=False):
-        """interrupted: the process ended amid the recording of a call, of which some tables then
-        know and others do not."""
+        """`interrupted`: True if the process ended while a call was being recorded. Then some tables have
+        the call, and others do not.
+        """
         self.data = data
         self.path = path
         if jsonschema is not None and SCHEMA.exists():
@@ -121,13 +122,15 @@ class Report:
         return any(re.search(pattern, self.module_of(f)) for f in self.stack_frames(group))
 
     def calls_through(self, group, function):
-        """True if the name of a function in the stack begins with these words."""
+        """True if the name of some function in the group's stack begins with `function`."""
         return any((f["function"] or "").startswith(function) for f in self.stack_frames(group))
 
     # --- leaks
 
     def groups(self, kinds=None, where=None):
-        """Returns the groups that are live at the end."""
+        """Returns the groups that have live memory at the end: of these kinds, and for which where(group)
+        is true.
+        """
         return [
             group
             for group in self.data["leak_groups"]
@@ -137,7 +140,9 @@ class Report:
         ]
 
     def live(self, kinds=None, where=None):
-        """Returns (count, bytes) of memory that is live at the end."""
+        """Returns (count, bytes) of the memory that is live at the end: of these kinds, in groups for which
+        where(group) is true.
+        """
         groups = self.groups(kinds, where)
         return sum(g["count"] for g in groups), sum(g["bytes"] for g in groups)
 
@@ -206,7 +211,10 @@ class Report:
         return rows
 
     def totals(self):
-        """Returns totals by kind, over all devices, without peaks, which need not coincide."""
+        """Returns the figures of the table `totals` by kind, summed over all devices.
+
+        Peaks are left out: the devices may have reached them at different times.
+        """
         sums = {}
         for row in self.data["totals"]:
             kind = sums.setdefault(row["kind"], {})

@@ -1,4 +1,4 @@
-"""A class with more than 25 public functions has several roles, and is several classes.
+"""Checks that a class has at most 25 public functions: with more it has several roles, and is to be split.
 
 usage: class_size.py SOURCE_ROOT
 """
@@ -19,7 +19,7 @@ def without_comments_and_texts(text):
 
 
 def end_of(text, start):
-    """Index behind the brace that closes the one at `start`."""
+    """Returns the index behind the brace that closes the brace at `start`."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -29,7 +29,7 @@ def end_of(text, start):
 
 
 def own_text(body):
-    """The class's own declarations: definitions of functions and nested types become `{}`."""
+    """Returns the class's own declarations: the contents of function definitions and nested types become `{}`."""
     text, at = "", 0
     while at < len(body):
         if body[at] == "{":

@@ -1,4 +1,5 @@
-"""A folder with more than 25 sources holds several roles, and has rooms inside it.
+"""Checks that a folder has at most 25 sources: with more it holds several roles, and needs folders inside
+it.
 
 usage: folder_size.py SOURCE_ROOT
 """
@@ -15,7 +16,7 @@ SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".def", ".cu", ".cuh", ".py")
 
 
 def sources_by_folder(root):
-    """The number of sources that lie directly in each folder."""
+    """Returns the number of sources that lie directly in each folder."""
     return Counter(
         path.parent.relative_to(root).as_posix()
         for path in source_files(root, SUFFIXES)
@@ -31,7 +32,7 @@ def complaints_about(root):
 
 
 def check_the_check():
-    """Fails unless one source too many is found, and only in the folder that it lies in."""
+    """Fails unless the check finds a folder with one source too many, and only that folder."""
     with tempfile.TemporaryDirectory() as folder:
         crowded = Path(folder) / "shim" / "crowded"
         (crowded / "room").mkdir(parents=True)

@@ -26,7 +26,7 @@ SCOPE = re.compile(r"^\s*(?:template\s*<[^{}]*>\s*)?(?:inline\s+)?(?:namespace|e
 
 
 def code_of(text):
-    """The text without comments and literals, with the same lines."""
+    """Returns the text without comments and literals; the line numbers stay."""
     return NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), text)
 
 

@@ -119,7 +119,7 @@ def lies_in(path, folder):
 
 
 def folder_of(path):
-    """The innermost one; a room is no part of the folder that it lies in."""
+    """Returns the innermost folder of ALLOWED that contains the path; None if none does."""
     return max((folder for folder in ALLOWED if lies_in(path, folder)), key=len, default=None)
 
 

@@ -16,7 +16,7 @@ def is_of_sources(folder):
 
 
 def source_files(root, suffixes):
-    """All files with one of the suffixes below `root`, a pathlib.Path, in a fixed order."""
+    """Returns all files below `root` (a pathlib.Path) with one of the suffixes, in a fixed order."""
     found = []
     for entry in sorted(root.iterdir()):
         if is_of_sources(entry):

@@ -21,9 +21,10 @@ struct Call {
   // True for a request for memory, false for the free of an earlier one.
   bool is_request = false;
   std::uint64_t bytes = 0;  // size of the request; 0 for a free
-  // Number by which the trace tells the request's call site from others; 0 for a free.
+  // Number of the request's call site, which is unique in the trace; 0 for a free.
   std::uint64_t site = 0;
-  // Number of the request, or of the one that is freed: the requests of a trace count from 0.
+  // Number of the request, or of the request whose memory is freed. The requests of a trace are
+  // numbered from 0.
   std::size_t request = 0;
 };
 

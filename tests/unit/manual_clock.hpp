@@ -13,7 +13,7 @@ namespace cuwarden {
 // or where the test calls advance().
 class ManualClock final : public Clock {
  public:
-  // Returns the time that the test has let pass, from one second on, in nanoseconds.
+  // Returns the time in nanoseconds: one second, and the time that the test has let pass.
   std::uint64_t now_ns() noexcept override { return now_; }
   // Lets `ns` nanoseconds pass at once, and calls while_asleep().
   void sleep_ns(std::uint64_t ns) noexcept override {
@@ -34,8 +34,8 @@ class ManualClock final : public Clock {
 
   // Called in each sleep_ns(), after its time has passed; does nothing unless a test sets it.
   std::function<void()> while_asleep = [] {};
-  // Called before each wait for a word. Returns true if the time of the wait is to run out; false
-  // if the word changes, however long that takes.
+  // Called before each wait for a word. Returns true if the wait is to run out of time at once;
+  // false if it is to last until the word changes.
   std::function<bool()> has_time_passed_waiting = [] { return false; };
 
  private:

@@ -24,7 +24,7 @@ struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue
   void explain(rescue::Incident&) noexcept override {}
   // Does nothing when the outcome of an incident is known.
   void settled(const rescue::Incident&, rescue::Outcome) noexcept override {}
-  // Takes no note of it.
+  // Does nothing when a request of an incident is refused again.
   void failed_again(const rescue::Incident&, IncidentId) noexcept override {}
 
   // Returns the parts of the shim that a session calls: this object and `process`. `clock`: the one

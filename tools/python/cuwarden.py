@@ -53,7 +53,7 @@ def _torch(device):
 
 
 def _torch_pinned_bytes():
-    """Returns the bytes of page-locked memory that PyTorch holds; None if this version does not say."""
+    """Returns the bytes of page-locked memory that PyTorch holds; None if its version does not say."""
     read = getattr(getattr(sys.modules.get("torch"), "cuda", None), "host_memory_stats", None)
     stats = read() if read is not None else {}
     return stats.get("reserved_bytes.current", stats.get("allocated_bytes.current"))
@@ -99,7 +99,7 @@ _EMPTY = {"torch": (_torch, _torch_pinned), "cupy": (_cupy, _cupy_pinned)}
 
 
 def _library():
-    """Returns the process's symbols if it runs under cuwarden, else None."""
+    """Returns the ctypes library with cuwarden's functions; None if the process does not run under cuwarden."""
     library = ctypes.CDLL(None)
     try:
         register, unregister = (
@@ -119,12 +119,14 @@ _mark_named_step = getattr(ctypes.CDLL(None), "cuwarden_1_named_step", None)
 
 
 def step(name=None):
-    """Marks the start of a step, which lasts until the next call: an iteration of a training loop.
+    """Marks the start of a step, such as an iteration of a training loop. It lasts until the next call.
 
-    A report judges leaks by steps if there were four or more: it says how many bytes each step adds, and
-    since which step. It also lists the steps with a name in which leaked memory was allocated. `name` is a
-    str, of which 255 bytes are kept, such as the name of a test. The name lasts until a step with another
-    name, or until step(""), which marks no step. Steps without a name do not end it.
+    With four or more steps, a report judges leaks by steps: it says how many bytes each step adds, and from
+    which step on. For leaked memory, it also lists the named steps in which it was allocated.
+
+    `name` is a str, such as the name of a test, of which 255 bytes are kept. None: the step has
+    no name of its own, and the name of an earlier step still holds. step("") ends that name, and starts no
+    step.
     """
     if name is None:
         if _mark_step is not None:
@@ -187,11 +189,12 @@ def unregister_reclaimer(name):
 
 # --- figures and reclaimers of frameworks
 
-_asked_in = []  # the process in which cuwarden asks for figures; None once the interpreter ends
+# The pid of the process in which cuwarden asks for figures; empty: none yet; None: the interpreter ends.
+_asked_in = []
 
 
 def _handlers_code():
-    """Returns the code objects of the program's signal handlers."""
+    """Returns the code objects of the Python functions that the program has set as signal handlers."""
     signal = sys.modules.get("signal")  # its first import would set a handler
     codes = set()
     for number in signal.valid_signals() if signal is not None else ():
@@ -203,7 +206,10 @@ def _handlers_code():
 
 
 def _is_of_the_program(error, handlers):
-    """True if a signal handler or a debugger raised the exception, which the program is to get then."""
+    """True if a signal handler or a debugger raised the exception `error`, or one that led to it.
+
+    `handlers` are the code objects of the program's signal handlers.
+    """
     while error is not None:
         if type(error).__name__ == "BdbQuit":
             return True
@@ -217,7 +223,10 @@ def _is_of_the_program(error, handlers):
 
 
 def _read_figures(incident, with_sites=False):
-    """Stores the figures of frameworks, unless this process is a forked child that was not asked."""
+    """Stores the figures of the imported frameworks in the ledger; see cuwarden_figures.read().
+
+    Does nothing in a process in which cuwarden has not called _cuwarden_observe(), such as a forked child.
+    """
     if _figures is None or _asked_in != [os.getpid()]:
         return
     handlers = _handlers_code()
@@ -229,7 +238,7 @@ def _read_last_figures():
 
 
 def _read_last_figures_early():
-    """Does so before threads are joined, which an exception would prevent."""
+    """Stores the last figures before the interpreter joins threads, which an exception would prevent."""
     try:
         _read_last_figures()
     except BaseException:
@@ -243,9 +252,10 @@ def _stop_asking():
 
 
 def _cuwarden_observe(incident):
-    """Is called by cuwarden, in the main thread: at the first CUDA call, and after a refused request.
+    """cuwarden calls this in the main thread: after the first CUDA call, and after a refused request.
 
-    `incident` is the number of the refused request, 0 for none. An exception is the program's.
+    `incident` is the number of the refused request; 0: there is none. Raises only exceptions that a signal
+    handler or a debugger of the program has raised.
     """
     handlers = _handlers_code()
     try:
@@ -256,6 +266,7 @@ def _cuwarden_observe(incident):
 
 
 def _answer(incident):
+    """Registers the reclaimers at the first call in a process; stores figures if `incident` is not 0."""
     if _asked_in == [None]:
         return
     if _asked_in != [os.getpid()]:
@@ -290,7 +301,7 @@ def _register_framework(framework):
 
 
 class _Imports:
-    """Registers a framework's reclaimers at its first import; the import itself is left to Python."""
+    """Registers a framework's reclaimers at its first import: a finder (sys.meta_path) that finds nothing."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -315,7 +326,7 @@ def register():
 
 
 def _ask_frameworks():
-    """Has cuwarden call _cuwarden_observe() from now on."""
+    """Makes cuwarden call _cuwarden_observe(): once CUDA is used, and after each refused request."""
     ask = getattr(ctypes.CDLL(None), "cuwarden_1_ask_frameworks", None)
     if ask is not None:
         ask()
@@ -329,9 +340,10 @@ USAGE = "usage: python3 [OPTION...] -m cuwarden (SCRIPT | -m MODULE | -c TEXT) [
 
 
 def _run_text(code, name, first_path):
-    """Runs `code` as the interpreter would: in a module __main__ that stays after the end.
+    """Runs a code object as the interpreter runs a script: in a new module __main__, which is kept.
 
-    `name` is the script's file name, None for -c. `first_path` becomes the first folder of imports.
+    `name` is the script's file name; None for -c. `first_path` becomes the first entry of sys.path, unless
+    Python runs with -P.
     """
     main = types.ModuleType("__main__")
     main.__builtins__ = __builtins__

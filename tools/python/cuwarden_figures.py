@@ -9,11 +9,14 @@ import sys
 
 _UNKNOWN = 2**64 - 1
 _Figures = ctypes.c_uint64 * 6
-_MOST_SITES = 500  # lines of the program, by the bytes of their blocks
+_MOST_SITES = 500  # most call stacks of a framework that are stored: those with the most bytes
 
 
 def _device_in_use():
-    """Returns the ordinal of the current device; None if it has no context. Makes none."""
+    """Returns the CUDA ordinal of the calling thread's current device; None if no context is current.
+
+    Does not make a context.
+    """
     driver = ctypes.CDLL("libcuda.so.1")
     context, device = ctypes.c_void_p(), ctypes.c_int()
     if driver.cuCtxGetCurrent(ctypes.byref(context)) != 0 or not context.value:
@@ -22,9 +25,10 @@ def _device_in_use():
 
 
 def _cupy_figures(cupy):
-    """Yields the figures of CuPy's pool of the main thread's current device.
+    """Yields (name of the pool, ordinal, figures) for CuPy's pool on the calling thread's current device.
 
-    CuPy tells those of another device only after a change of the device, which the program would notice.
+    `figures` is a dict of bytes. Nothing is yielded if no context is current. CuPy's pools on other devices
+    are left out: to read them, the current device would have to be changed, which the program would notice.
     """
     device = _device_in_use()
     if device is not None:
@@ -33,7 +37,7 @@ def _cupy_figures(cupy):
 
 
 def _jax_devices():
-    """Returns the GPUs of JAX's backends. Makes no backend."""
+    """Returns the GPUs of the backends that JAX has made already, as JAX's Device objects."""
     bridge = sys.modules.get("jax._src.xla_bridge")
     backends = getattr(bridge, "_backends", {}).values()
     return [
@@ -45,6 +49,10 @@ def _jax_devices():
 
 
 def _jax_figures(_):
+    """Yields (name of the pool, ordinal, figures) for JAX's memory on each of its GPUs.
+
+    `figures` is a dict of bytes; None stands for a figure that this version of JAX does not give.
+    """
     for device in _jax_devices():
         stats = device.memory_stats()
         if not stats:
@@ -58,9 +66,11 @@ def _jax_figures(_):
 
 
 def _torch_figures(torch):
-    """Yields the figures of PyTorch's pinned memory, and of its device memory with cudaMallocAsync.
+    """Yields (name of the pool, ordinal, figures) for PyTorch's memory that only Python can ask about.
 
-    The figures of PyTorch's own allocator of device memory are known without Python.
+    This is the pinned memory (ordinal -1) and, if PyTorch allocates by cudaMallocAsync, the memory of the
+    current device. `figures` is a dict of bytes; None stands for an unknown one. The figures of PyTorch's
+    own allocator of device memory are recorded without Python.
     """
     cuda = getattr(torch, "cuda", None)
     if cuda is None or not cuda.is_initialized():
@@ -82,7 +92,10 @@ def _torch_figures(torch):
 
 
 def _fields(message):
-    """Yields the number and value of each field of a protocol buffer: an int, or bytes."""
+    """Yields (field number, value) for each field of a protocol buffer message, given as bytes.
+
+    A value is an int or bytes. Fields of a fixed size are left out.
+    """
     at = 0
 
     def varint():
@@ -109,7 +122,10 @@ def _fields(message):
 
 
 def _numbers(value):
-    """Returns the numbers of a repeated field, which may be packed."""
+    """Returns the numbers of a repeated field of a protocol buffer.
+
+    `value` is the field's value: an int, or bytes in which several numbers are packed.
+    """
     return [value] if isinstance(value, int) else [v for v in _varints(value)]
 
 
@@ -124,10 +140,11 @@ def _varints(packed):
 
 
 def _sites_of_profile(profile):
-    """Yields the count, the bytes and the lines of each call stack of a profile of pprof's format.
+    """Yields (count, bytes, lines) for each call stack in a profile of pprof's format, given as bytes.
 
-    The lines are innermost first, each (function, line, file). Samples of other things than buffers,
-    such as of compiled code, are left out.
+    `count` and `bytes` are those of the live buffers that were allocated there. `lines` lists the stack,
+    innermost first, as (function, line, file). Samples of anything but buffers, such as compiled code, are
+    left out.
     """
     strings, functions, locations, samples = [], {}, {}, []
     for number, value in _fields(profile):
@@ -164,7 +181,10 @@ def _sites_of_profile(profile):
 
 
 def _jax_sites(jax):
-    """Yields the device, the count, the bytes and the lines of JAX's live arrays."""
+    """Yields (ordinal, count, bytes, lines) for each call stack that has allocated live arrays of JAX.
+
+    `lines` lists the stack, innermost first, as (function, line, file). With several GPUs nothing is yielded.
+    """
     devices = _jax_devices()
     if len(devices) != 1:  # the profile names devices of several in words only
         return
@@ -174,7 +194,8 @@ def _jax_sites(jax):
         yield ordinal, count, size, lines
 
 
-# The name in reports, and the functions that yield the figures and the sites of a framework.
+# By module: the framework's name in reports, and the functions that yield its figures and its call
+# stacks with their bytes; None: it does not know the stacks.
 _ASKED = {
     "torch": ("PyTorch", _torch_figures, None),
     "cupy": ("CuPy", _cupy_figures, None),
@@ -183,6 +204,14 @@ _ASKED = {
 
 
 def _store_figures(library, name, pool, device, incident, figures):
+    """Stores the figures of a framework's pool in the ledger.
+
+    name      name of the framework in reports
+    pool      name of the pool; empty: the framework's pool of device memory
+    device    CUDA ordinal; -1 for page-locked host memory
+    incident  number of the refused request with which the figures are stored; 0: with none
+    figures   dict of bytes; a figure that is missing or None is stored as unknown
+    """
     numbers = [figures.get(key) for key in ("reserved", "allocated", "peak", None, None, "largest")]
     library.cuwarden_1_framework_figures(
         name.encode(), pool.encode(), device, incident,
@@ -191,6 +220,10 @@ def _store_figures(library, name, pool, device, incident, figures):
 
 
 def _store_sites(library, name, sites):
+    """Stores the call stacks with the most bytes in the ledger, up to _MOST_SITES of them.
+
+    `name` is the framework's name in reports. `sites` yields (ordinal, count, bytes, lines).
+    """
     merged = {}
     for device, count, size, lines in sites:
         text = "".join(f"{function}\t{line}\t{file}\n" for function, line, file in lines)
@@ -204,13 +237,14 @@ def _store_sites(library, name, sites):
 
 
 def read(incident, with_sites, is_the_programs):
-    """Asks the frameworks that the program has imported for their figures, and stores them.
+    """Asks the frameworks that the program has imported for figures of their memory.
+
+    Stores the figures in the ledger. If a framework raises an exception, the rest of its figures is left
+    out; an exception for which is_the_programs() is true is raised again.
 
     incident         number of the refused request with which the figures are stored; 0: with none
-    with_sites       also stores the blocks of each line of the program, where the framework knows them
-    is_the_programs  is_the_programs(error) tells if an exception is to reach the program
-
-    The figures of a framework that raises another exception are left out.
+    with_sites       True: also stores the blocks by call stack, if the framework knows their stacks
+    is_the_programs  is_the_programs(error) returns True if the program is to get the exception
     """
     library = ctypes.CDLL(None)
     for module, (name, figures_of, sites_of) in _ASKED.items():

@@ -20,6 +20,7 @@ PER_THREAD = re.compile(r"_pt[sd][sz]$")
 
 
 def split_parameters(text):
+    """Returns the parameters of a C function, one text each. `text` stands between its parentheses."""
     parts, depth, current = [], 0, ""
     for char in text:
         depth += (char == "(") - (char == ")")
@@ -34,6 +35,7 @@ def split_parameters(text):
 
 
 def parameter_name(parameter):
+    """Returns the name of a C parameter, such as "size" for "size_t size"."""
     pointer_to_function = re.search(r"\(\s*\*\s*(\w+)\s*\)", parameter)
     if pointer_to_function:
         return pointer_to_function.group(1)
@@ -41,16 +43,25 @@ def parameter_name(parameter):
 
 
 class Prototype:
+    """A function of cuda.h or cuda_runtime_api.h: its name, its parameters, and their names (arguments)."""
+
     def __init__(self, name, parameters):
         self.name = name
         self.parameters = [p.replace(" restrict ", " ") for p in split_parameters(parameters)]
         self.arguments = [parameter_name(p) for p in self.parameters]
 
     def declaration(self, name=None):
+        """Returns the C declaration of the function, with `name` instead of its own if that is given."""
         return f"CUresult {name or self.name}({', '.join(self.parameters)})"
 
 
 def prototypes_of(compiler, include, header_text):
+    """Returns the driver's functions as a dict of Prototype by name.
+
+    compiler     words of the compiler's command, which preprocesses cuda.h
+    include      the toolkit's folder of headers
+    header_text  further C declarations, which come after those of cuda.h
+    """
     source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n" + header_text
     command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
     text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
@@ -63,7 +74,11 @@ def prototypes_of(compiler, include, header_text):
 
 
 def lookup_rows(include, prototypes):
-    """Returns rows (base name, first version, symbol, per-thread symbol or None), oldest first."""
+    """Returns the table of cuGetProcAddress as sorted rows (base, version, symbol, per_thread).
+
+    From CUDA version `version` on, the name `base` (such as cuMemAlloc) means the exported function `symbol`
+    (such as cuMemAlloc_v2). `per_thread` is its form for the per-thread default stream; None: it has none.
+    """
     text = ""
     for header in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"):
         with open(f"{include}/{header}", encoding="utf-8") as file:

@@ -21,6 +21,12 @@ UNRECORDED = {"cudaGetLastError", "cudaPeekAtLastError"}
 
 
 def prototypes_of(compiler, include, extra):
+    """Returns the runtime's functions as a dict of Prototype by name.
+
+    compiler  words of the compiler's command, which preprocesses cuda_runtime_api.h
+    include   the toolkit's folder of headers
+    extra     further C declarations, which come after those of the header
+    """
     source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n" + extra
     command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
     text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
@@ -60,6 +66,7 @@ def main():
         sys.exit(f"{name} is not in cuda_runtime_api.h")
 
     def returns(name, prototype):
+        """Returns the C declaration of the function as `name`, with cudaError_t as its result."""
         return prototype.declaration(name).replace("CUresult", "cudaError_t", 1)
 
     with open(options.declarations, "w", encoding="utf-8") as out:

@@ -1,4 +1,5 @@
-// One allocation and its free, recorded with the caller's stack, over a driver that does nothing.
+// Records an allocation and its free with the caller's stack; the driver under the recording does
+// nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The walks of runtime_hooks/stacks, in a shared object of their own as in the shim, whose frames
-// are left out of stacks.
+// The ways to walk stacks of runtime_hooks/stacks. As in the shim, they are in a shared object
+// whose own frames are left out of stacks.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ CUWARDEN_SHOWN std::size_t walk_by_libgcc(std::uint64_t* frames, std::size_t roo
 // Walks the stack by cuwarden's own unwind rules. Fills `frames` with code addresses from the
 // caller on, `room` of them at most, and returns their number.
 CUWARDEN_SHOWN std::size_t walk_by_rules(std::uint64_t* frames, std::size_t room);
-// Walks the stack by rules and remembers it, as the recorder does when it meets a stack for the
-// second time. Fills `frames` with code addresses from the caller on, `room` of them at most, and
-// returns their number.
+// Walks the stack by cuwarden's own unwind rules and puts it into the cache of known stacks, as the
+// recorder does with a stack that occurs for the second time. Fills `frames` with code addresses
+// from the caller on, `room` of them at most, and returns their number.
 CUWARDEN_SHOWN std::size_t walk_and_remember(std::uint64_t* frames, std::size_t room);
-// Walks the stack by rules only if it is not recognised, as the recorder does with any stack. Fills
-// `frames` with code addresses from the caller on, `room` of them at most, and returns their
-// number. Returns 0 if the stack was recognised.
+// Looks the stack up in the cache of known stacks, and walks it by cuwarden's own unwind rules only
+// if it is not found, as the recorder does. Fills `frames` with code addresses from the caller on,
+// `room` of them at most, and returns their number. Returns 0 if the stack was found in the cache.
 CUWARDEN_SHOWN std::size_t recognise_or_walk(std::uint64_t* frames, std::size_t room);
 
 }  // namespace cuwarden::bench

@@ -1,4 +1,4 @@
-"""All ways in which one Python function can call another, for random trees of calls."""
+"""All ways in which one Python function can call another, for tests with random trees of calls."""
 
 import ctypes
 import sys
@@ -8,7 +8,7 @@ compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def frames(depth=1):
-    """Returns the frames that Python itself sees, from that of the caller on, innermost first."""
+    """Returns the frames that the interpreter itself reports, innermost first, from the caller's frame on."""
     frame, found = sys._getframe(depth), []
     while frame is not None:
         found.append(frame)
@@ -22,9 +22,11 @@ def name_of(code):
 
 
 def text_of_frames(depth=1):
-    """Returns a line for each frame that frames() returns: function, its first line, instruction.
+    """Returns a line for each frame that frames() returns: function, its first line, index of the
+    instruction.
 
-    The instruction is left out of the innermost frame, which goes on before its frames are read.
+    The innermost frame has "-" for the instruction, since it executes more of them before its frames are
+    read.
     """
     lines = []
     for index, frame in enumerate(frames(depth + 1)):
@@ -35,7 +37,7 @@ def text_of_frames(depth=1):
 
 
 def through_c(function):
-    """Has the C library's qsort() call the function."""
+    """Calls the function from C code: as the comparison of the C library's qsort()."""
     once = []
 
     def called(left, right):
@@ -146,8 +148,10 @@ WAYS = [
 
 
 def tree(random, depth, leaf):
-    """Returns a function that calls `leaf` through `depth` ways that `random` chooses. Some ways call
-    it twice, or not at all."""
+    """Returns a function that calls `leaf` through a chain of `depth` calls.
+
+    `random` chooses the way of each call from WAYS. Some ways call the function twice, or not at all.
+    """
     if depth == 0:
         return leaf
     way, below = random.choice(WAYS), tree(random, depth - 1, leaf)

@@ -14,15 +14,16 @@ inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
   return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
 }
 
-// Returns `count`, hidden from the compiler, for the end of a loop. An unrolled loop would give
-// each turn an address, and so a stack, of its own.
+// Returns `count`, in a way that the compiler cannot see through: for the bound of a loop that must
+// not be unrolled. Each copy of an unrolled loop's code would have a stack of its own.
 inline int times(int count) {
   asm volatile("" : "+r"(count));
   return count;
 }
 
-// Compares the stacks that several walks find in the calling function; the call does not become a
-// jump. Fails the test if they differ. Returns the number of frames; -1 if the stacks differ.
+// Compares the results of several ways to walk the calling function's stack. Never a tail call, so
+// this function's frame is on the stack. Fails the test if they differ. Returns the number of
+// frames; -1 if the stacks differ.
 inline int compared() {
   const int frames = compare_stacks();
   asm volatile("" ::: "memory");
@@ -30,8 +31,8 @@ inline int compared() {
   return frames;
 }
 
-// Expects, when the object is destroyed, that stacks were compared since it was made, and that the
-// results of no stack's walks differed.
+// Fails the test, when the object is destroyed, if no stack was compared since it was made or if
+// the walks of a stack differed.
 class Comparing {
  public:
   Comparing() : before_(stacks_seen()) {}
@@ -49,7 +50,7 @@ class Comparing {
   // Returns the number of stacks since this object was made that were recognised without a walk.
   std::uint64_t recognised() const { return stacks_seen().recognised - before_.recognised; }
   // Returns the number of walks since this object was made that ended at a frame whose unwind table
-  // says more than a rule can hold.
+  // is too complex for cuwarden's unwind rules.
   std::uint64_t not_expressible() const {
     return stacks_seen().not_expressible - before_.not_expressible;
   }

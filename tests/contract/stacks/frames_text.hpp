@@ -1,4 +1,4 @@
-// The text of Python frames that tests compare with the text_of_frames() of call_ways.py.
+// Text of Python frames, for comparison with that of text_of_frames() in call_ways.py.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace cuwarden::stacks::python::test {
 
-// Returns a line for each frame of the chain: function, its first line, instruction. The
-// instruction is left out of the innermost frame, which goes on before its frames are read. Adds
-// the file of each function and a line break to `files` if this is not null. Returns null if a
-// function cannot be read.
+// Returns a line for each frame of the chain, innermost first: name of the function, its first
+// line, index of the instruction. The innermost frame has "-" for the instruction, since it
+// executes more of them before the chain is read. Adds the file of each function and a line break
+// to `files` if this is not null. Returns null if a function cannot be read.
 inline std::optional<std::string> text_of_frames(const Interpreter& interpreter,
                                                  const FrameChain& chain,
                                                  std::string* files = nullptr) {

@@ -49,6 +49,7 @@ class ImageWriter {
   }
 
  private:
+  // Writes a line with a word and a number in hexadecimal.
   void number(const char* name, std::uint64_t value) {
     file_ << name << " 0x" << std::hex << value << '\n';
   }
@@ -63,7 +64,8 @@ class ImageWriter {
     }
     file_ << '\n';
   }
-  // 3.10 has a CFrame for each frame, and the link of the one behind them has no value.
+  // Writes the memory of the thread's `frames` frames, and of its CFrames in versions that have
+  // them. CPython 3.10 has a CFrame for each frame, and one more, whose link is not initialised.
   void write_frames(std::uint64_t state, std::uint32_t frames) {
     constexpr std::uint64_t frame_bytes = 112, cframe_bytes = 32;
     std::uint64_t frame = 0;
@@ -80,6 +82,8 @@ class ImageWriter {
     for (; frame != 0; frame = at<std::uint64_t>(frame + layout_.frame_previous))
       memory(frame, frame_bytes);
   }
+  // Writes the memory of a code object, and of the file name, name and line table that it refers
+  // to.
   void write_code(std::uint64_t code) {
     memory(code, layout_.code_bytes());
     for (const std::uint16_t field : {layout_.code_file, layout_.code_name}) {

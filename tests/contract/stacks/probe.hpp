@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// Counts since the process began, of stacks that were walked and compared.
+// Counts of stacks that were walked and compared since the process began.
 struct StacksSeen {
   // Stacks that were walked in all ways, and compared.
   uint64_t compared;
@@ -19,23 +19,26 @@ struct StacksSeen {
   uint64_t recognised;
   // Most frames of a stack so far.
   uint64_t deepest;
-  // Walks that ended at a frame whose unwind table says more than a rule can hold.
+  // Walks by rules that ended at a frame whose unwind table is too complex for cuwarden's unwind
+  // rules.
   uint64_t not_expressible;
-  // Walks that ended before the thread's first frame, by the reason: code of no module; code
-  // without an unwind table; a table that makes no sense; a frame that cannot be read; a stack that
-  // goes in circles.
+  // Walks by rules that ended before the thread's first frame, by the reason: code of no module;
+  // code without an unwind table; an unwind table that is malformed; a frame that cannot be read; a
+  // stack whose frames do not end.
   uint64_t foreign_code, no_description, malformed, unreadable, endless;
 };
 
-// Walks the caller's stack by rules and by libgcc, and asks if it is known from an earlier walk.
-// Returns the number of frames, or -1 if any two results differ. A stack that ends early at a frame
-// that a rule cannot express, and is counted as such, is no difference.
+// Finds the caller's stack in three ways: by cuwarden's unwind rules, by libgcc's unwinder, and by
+// recognising it from an earlier walk. Returns the number of frames, or -1 if any two results
+// differ. A walk by rules that ends early at a frame whose unwind table is too complex is no
+// difference; it is counted in not_expressible.
 int compare_stacks(void);
-// Walks the caller's stack by rules and by libgcc, up to `frames` frames (at most 512). Returns the
-// number of frames, or -1 if the results differ.
+// Walks the caller's stack by cuwarden's unwind rules and by libgcc's unwinder, up to `frames`
+// frames (at most 512). Returns the number of frames, or -1 if the results differ.
 int compare_stacks_up_to(size_t frames);
-// Walks the caller's stack by rules only, for stacks that would make libgcc fault. Writes the code
-// addresses to `frames`, innermost first, `room` of them at most. Returns their number.
+// Walks the caller's stack by cuwarden's unwind rules only, for stacks in which libgcc's unwinder
+// would crash. Writes the code addresses to `frames`, innermost first, `room` of them at most.
+// Returns their number.
 int walk_stack(uint64_t* frames, size_t room);
 
 // Forgets all stacks and unwind rules that are kept from earlier walks, because code was loaded or

@@ -1,7 +1,8 @@
-"""Compares stacks of Python: its interpreter, its C extensions, callbacks out of those, threads.
+"""Compares native stacks in a Python process: of the interpreter, of C extensions and the functions that
+they call back, and of threads.
 
-Run with the probe preloaded: os.getppid() compares the stack, and the process fails at its end if
-two stacks differed.
+The process runs with a library preloaded (probe.hpp) whose getppid() compares the walks of its caller's
+stack. The process fails at its end if the walks of a stack differed.
 """
 
 import bisect

@@ -26,8 +26,8 @@ struct Totals {
 
 // A leak that the report must show: allocations of one line that the program does not free.
 struct Leak {
-  // CUDA function that allocated, kind of the memory in the report, and function of the program
-  // that called.
+  // CUDA function that allocated, kind of the memory as the report names it, and function of the
+  // program that called the CUDA function.
   std::string api, kind, function;
   // Line of the call in the source; 0: not known to the test.
   int line = 0;
@@ -100,15 +100,15 @@ class Account {
   std::vector<Leak> leaks_;
 };
 
-// Ends the program with status 3, and a line on stderr, if the runtime's `result` is an error.
-// `what`: text of the call; `line`: its line in the source.
+// Ends the program with status 3, and a line on stderr, if `result` is an error of the runtime.
+// `what`: source text of the call; `line`: line of the call in the source.
 inline void require(cudaError_t result, const char* what, int line) {
   if (result == cudaSuccess) return;
   std::fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(result));
   std::exit(3);
 }
-// Ends the program with status 3, and a line on stderr, if the driver's `result` is an error.
-// `what`: text of the call; `line`: its line in the source.
+// Ends the program with status 3, and a line on stderr, if `result` is an error of the driver.
+// `what`: source text of the call; `line`: line of the call in the source.
 inline void require(CUresult result, const char* what, int line) {
   if (result == CUDA_SUCCESS) return;
   std::fprintf(stderr, "line %d: %s: driver error %d\n", line, what, static_cast<int>(result));

@@ -1,4 +1,4 @@
-// Lets time pass for the shim, for programs of which a test is about what happens later.
+// Lets time pass for the shim, in programs whose tests depend on the shim's clock.
 #pragma once
 
 #include <dlfcn.h>
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <thread>
 
-// Lets `milliseconds` pass. If driven_clock.cpp is preloaded, its clock goes on at once: the shim
-// then sees exactly that time, whatever else the machine does. Otherwise sleeps for that long.
+// Lets `milliseconds` pass. If driven_clock.cpp is preloaded, moves its clock forward at once: by
+// the shim's clock exactly that time has passed. Otherwise sleeps for that long.
 inline void let_time_pass(std::int64_t milliseconds) {
   using Pass = void (*)(std::int64_t nanoseconds);
   if (void* const found = dlsym(RTLD_DEFAULT, "pass_driven_time"))

@@ -1,5 +1,5 @@
-// Makes libc answer the shim in another way. The shim calls libc's own functions past every
-// wrapper, so its global offset table is rewritten.
+// Replaces functions of libc for the shim alone. A wrapper of such a function would not be called,
+// since the shim calls libc's own functions. So the shim's global offset table is changed.
 #pragma once
 
 #include <link.h>

@@ -90,7 +90,10 @@ PYTHON_MODULES = shimmed.SOURCE / "tools" / "python"
 
 
 def run(workspace, text, *options, report="%e.json", path=""):
-    """Runs a script by `cuwarden run`, with the stand-ins beside it; returns the finished process."""
+    """Runs the text of a script by `cuwarden run`, with the stand-ins for CuPy and JAX importable.
+
+    Returns the finished process.
+    """
     (workspace.work / "cupy.py").write_text(CUPY)
     (workspace.work / "jax.py").write_text(JAX)
     script = workspace.work / "train.py"

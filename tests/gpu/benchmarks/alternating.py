@@ -21,8 +21,11 @@ import preloaded  # noqa: E402
 
 
 def pairs_of(command, count, env=None, timeout_s=120):
-    """Runs `count` pairs. Returns (bare, shimmed, problems): the medians of the runs in ns, and
-    messages."""
+    """Runs a program `count` times bare and `count` times under the shim, in turn.
+
+    Each run prints its median in ns. Returns (bare, shimmed, problems): two lists of these medians, and
+    messages.
+    """
     medians = {False: [], True: []}
     problems = []
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +46,7 @@ def pairs_of(command, count, env=None, timeout_s=120):
 
 
 def show(name, command, bare, shimmed):
-    """Prints both medians of medians and all runs; returns their ratio."""
+    """Prints the median of the bare and of the shimmed medians, and all of them; returns shimmed/bare."""
     ratio = statistics.median(shimmed) / statistics.median(bare)
     in_us = lambda values: " ".join(f"{value / 1e3:.2f}" for value in values)  # noqa: E731
     print(f"{name}: $ {shlex.join(map(str, command))}")
@@ -54,10 +57,11 @@ def show(name, command, bare, shimmed):
 
 
 class InTurns:
-    """Couples of processes, bare and shimmed, of which one works at a time.
+    """Couples of live processes, one bare and one under the shim, of which only one works at a time.
 
-    A turn is so short that both of a couple meet the same machine. Each process's own luck with
-    memory and cores shows as the spread between couples.
+    A turn is so short that the state of the machine is the same for both of a couple. Some processes are
+    slower from their start, by the memory and cores that they got: this shows as the spread between
+    couples.
     """
 
     def __init__(self, command, couples, steps, env=None):
@@ -80,8 +84,10 @@ class InTurns:
         return line
 
     def answers(self):
-        """Gives every process a turn, in random order. Returns [(bare, shimmed)] for the couples:
-        the value, as JSON, that each process prints after its turn."""
+        """Gives every process a turn, in random order. Returns [(bare, shimmed)] for the couples.
+
+        Each value is the JSON that the process has printed after its turn.
+        """
         answer = {}
         for process in random.sample(self._processes(), 2 * len(self.couples)):
             process.stdin.write(f"{self.steps}\n")
@@ -90,8 +96,9 @@ class InTurns:
         return [(answer[bare.pid], answer[shimmed.pid]) for bare, shimmed in self.couples]
 
     def round(self):
-        """Gives every process a turn, in random order. Returns [(bare, shimmed)]: each couple's
-        times of a step in ns."""
+        """Gives every process a turn, in random order. Returns [(bare, shimmed)]: the ns of a step, for
+        each couple.
+        """
         return [(bare / self.steps, shim / self.steps) for bare, shim in self.answers()]
 
     def end(self):
@@ -110,14 +117,19 @@ class InTurns:
 
 
 def interval_of_median(values):
-    """Returns the interval that holds 95 % of the medians of as many values drawn from these."""
+    """Returns (low, high): the interval with 95 % of the medians of random samples from these values.
+
+    A sample has as many values, which may repeat.
+    """
     draw = random.Random(0)
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(1000))
     return medians[25], medians[974]
 
 
 def sanitized(command, count, timeout_s=120):
-    """Returns medians in ns under compute-sanitizer's leak check; an empty list without that tool.
+    """Returns the medians in ns of `count` runs under compute-sanitizer's leak check.
+
+    Returns an empty list if that tool is missing.
     """
     sanitizer = shutil.which("compute-sanitizer") or shutil.which(
         "compute-sanitizer", path="/usr/local/cuda/bin"

@@ -107,7 +107,9 @@ def how_cuwarden_helped(run):
 
 
 def account_problems(run, is_shared):
-    """Returns messages about bytes that nothing explains: at the end, and where a request failed.
+    """Returns messages about device memory that the report does not explain.
+
+    Two moments are checked: the end of the process, and each request that failed.
     """
     report = run.report
     problems = []
@@ -185,8 +187,9 @@ class Bench:
         return f"{outcome_of(run).text}, {milliseconds(asked['ns'] / asked['asked'])}"
 
     def row(self, situation):
-        """Runs a situation in all four ways: bare, one more attempt, one after synchronising,
-        cuwarden."""
+        """Runs a situation in four ways: with the bare driver, with one more attempt, with one more attempt
+        after synchronising, and with cuwarden.
+        """
         bare = self.run(situation.command, {}, shim=False)
         if outcome_of(bare).served:
             self.problems.append(f"{situation.name}: the driver serves it")

@@ -33,7 +33,7 @@ def installed(tmp_path):
 
 @pytest.fixture
 def cuwarden(installed, tmp_path):
-    """Runs the command; keeps its exit status and its output."""
+    """Returns a function that runs the command with arguments and variables; it returns the finished process."""
 
     def call(*arguments, **variables):
         environment = {**os.environ, "TMPDIR": str(tmp_path), **variables}
@@ -75,7 +75,11 @@ def schema():
 
 
 def put_ranks(report, folder, count, **fields):
-    """Writes reports of `count` ranks, which differ in rank, pid and host."""
+    """Writes `count` copies of a report into a folder, as reports of the ranks of a job; returns the
+    folder.
+
+    The copies differ in rank, pid and host; four ranks share a host. `fields` replace tables of the report.
+    """
     folder.mkdir(exist_ok=True)
     content = json.loads(report.read_text()) | fields
     for rank in range(count):

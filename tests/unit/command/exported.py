@@ -10,7 +10,9 @@ PRINTABLE = HOSTILE.replace("\n", "?").replace("\x1b", "?").replace("\u202e", "?
 
 
 def rich(sample):
-    """Returns the sample's report with inlined functions, Python's, hostile names, and refused requests."""
+    """Returns a copy of the sample report with further rows: inlined functions, Python's functions, names
+    that contain control characters, and refused requests.
+    """
     report = copy.deepcopy(sample)
     frame, group = report["frames"][0], report["leak_groups"][0]
     report["modules"].append({"id": 90, "path": "/opt/lib one.so", "build_id": "00ff17"})
@@ -68,7 +70,10 @@ def write(path, report):
 
 
 def sums(rows, value, *keys):
-    """Returns the sums of a figure of the rows by their values of the keys, without sums of 0."""
+    """Returns the sums of the field `value` of the rows, as a dict; sums of 0 are left out.
+
+    The key is a tuple: the row's values of the fields `keys`.
+    """
     found = {}
     for row in rows:
         key = tuple(row[name] for name in keys)

@@ -1,5 +1,5 @@
 // A fake driver, which is a table of functions, and a session on it with a ledger in memory.
-// Functions that the recording itself calls change errno on purpose.
+// Functions that cuwarden calls on its own change errno on purpose: hooks must restore it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ struct FakeNode {
   CUgraph child = nullptr;
 };
 
-// The state of the fake driver, which its functions use and count in. A test changes it.
+// The state of the fake driver: results of its functions, and counts of their calls. A test sets
+// and reads it.
 struct FakeDriver {
   // The current context of all threads.
   CUcontext current = reinterpret_cast<CUcontext>(0x1000);
@@ -47,7 +48,7 @@ struct FakeDriver {
   std::map<CUgraph, std::vector<FakeNode>> graphs;
   // Called inside each cuMemFree_v2; empty: nothing is called.
   std::function<void()> in_free;
-  // Free and total bytes of each device, which cuMemGetInfo_v2 tells.
+  // Free and total bytes of each device: the results of cuMemGetInfo_v2.
   std::size_t free_bytes = 100, total_bytes = 1000;
   int readings = 0;          // number of calls of cuMemGetInfo_v2
   int questions = 0;         // number of calls of cuFuncGetAttribute
@@ -56,14 +57,15 @@ struct FakeDriver {
   int current_device = 0;    // ordinal of the current context's device
   // Stream capture mode of the calling thread.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  // Number of calls of cuMemGetInfo_v2 in a mode other than RELAXED, which would end a capture.
+  // Number of calls of cuMemGetInfo_v2 in a capture mode other than RELAXED. With a real driver
+  // such a call would end a capture.
   int readings_not_relaxed = 0;
 };
 // The state of the fake driver; a fixture resets it for each test.
 inline FakeDriver fake;
 
-// Returns the table of the fake driver's functions. Functions that the recording itself calls
-// change errno on purpose.
+// Returns the table of the fake driver's functions. Functions that cuwarden calls on its own change
+// errno on purpose: hooks must restore it.
 inline driver::RealDriver fake_functions() {
   driver::RealDriver real;
   real.cuCtxGetCurrent = [](CUcontext* context) {
@@ -209,8 +211,8 @@ class HooksTest : public ::testing::Test {
   }
   ~HooksTest() override { fake = {}; }
 
-  // Calls the hook `body` in the same way as the exported function, and returns its result. `row`:
-  // the hook's row in hooks.def.
+  // Calls the hook `body` with the arguments as the exported function does, on this driver and
+  // session. Returns the hook's result. `row`: the hook's row in hooks.def.
   template <class Result, class... Parameters, class... Arguments>
   [[gnu::noinline]] static Result hooked_on(const driver::RealDriver& real, Session& session,
                                             driver::Row row,
@@ -256,7 +258,8 @@ class HooksTest : public ::testing::Test {
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   // The functions of the fake driver.
   const driver::RealDriver real = fake_functions();
-  // The reasons for which the ledger became incomplete, as the listener was told.
+  // Reasons for which the ledger became incomplete, in the order in which the session reported
+  // them.
   static inline std::vector<ledger::Reason> noticed;
   // A listener that notes the reasons for which the ledger becomes incomplete.
   struct Shim final : QuietShim {
@@ -264,7 +267,8 @@ class HooksTest : public ::testing::Test {
       noticed.push_back(reason);
     }
   } shim;
-  // The session's clock. Readings of a device take no time by it, however slow the machine is.
+  // The session's clock, which stands still: the session measures 0 ns for a reading of a device,
+  // however slow the machine is.
   ManualClock still;
   // The session that records the hooks' calls.
   Session session{*writer, real, shim.around(still), {}};

@@ -15,7 +15,7 @@ using driver::Row;
 
 // Number of bytes of a mebibyte.
 inline constexpr std::size_t mib = 1 << 20;
-// Multiprocessors of the fake device, and threads that each can hold at once.
+// Number of multiprocessors of the fake device, and most threads that each runs at once.
 inline constexpr int processors = 2, threads_each = 1024;
 
 // A kernel of the fake driver. Its handle (CUfunction) is its address.
@@ -23,9 +23,10 @@ struct FakeKernel {
   // Bytes of local memory that each thread of the kernel needs.
   int local_bytes = 0;
   const char* name = "";  // mangled name
-  // Most threads of a block for which there are enough registers.
+  // Most threads that a block of the kernel may have, by the registers that they need.
   int most_threads = 1024;
-  // Bytes of the device that the first question about the kernel takes, since it loads the code.
+  // Bytes of the device that the driver takes for the kernel's code. The first cuFuncGetAttribute
+  // for the kernel loads the code.
   std::size_t code_bytes = 0;
 };
 
@@ -71,8 +72,8 @@ class ImplicitMemoryTest : public HooksTest {
   }
   ~ImplicitMemoryTest() override { meanwhile = nullptr; }
 
-  // Uses up the time that readings of devices may take in this process, so that calls are no longer
-  // measured.
+  // Uses up the time that the session may spend in this process on reading devices. After this, the
+  // session does not measure the memory that calls take.
   void use_up_readings() { session.implicit.reading_took(std::uint64_t{1} << 60); }
   // Loads a module, for which the driver takes `bytes` of the device. Returns the hook's result.
   CUresult load(std::int64_t bytes) {
@@ -80,8 +81,9 @@ class ImplicitMemoryTest : public HooksTest {
     CUmodule module = nullptr;
     return hooked(Row::cuModuleLoadData, cuModuleLoadData, &module, nullptr);
   }
-  // Asks the driver about a kernel, for which it takes `bytes` of the device. Returns true if the
-  // device was read for that.
+  // Calls the hook of cuOccupancyMaxActiveBlocksPerMultiprocessor for the kernel. The driver takes
+  // `bytes` of the device in the call. Returns true if the session read the device's free bytes
+  // because of the call.
   bool ask(FakeKernel& kernel, std::int64_t bytes) {
     takes = bytes;
     const int readings = fake.readings;
@@ -121,8 +123,8 @@ class ImplicitMemoryTest : public HooksTest {
   }
   // Returns the ledger's sums of memory that calls took on device 0 without being asked.
   ledger::ImplicitBytes bytes() const { return device().implicit; }
-  // Sums of a kind of memory in the ledger: number of live objects or calls that have memory, their
-  // bytes, and number of those that ended.
+  // Sums of a kind of memory in the ledger. count: number of live objects that have memory of this
+  // kind. bytes: their bytes. ended: number of objects that were freed or released.
   struct Live {
     std::uint64_t count = 0, bytes = 0, ended = 0;
     bool operator==(const Live&) const = default;
@@ -140,7 +142,7 @@ class ImplicitMemoryTest : public HooksTest {
     }
     return sum;
   }
-  // Returns for each incident in the ledger the thing that the refused call asked for.
+  // Returns the thing that the refused call asked for, for each incident in the ledger, in order.
   std::vector<ledger::Asked> refused() const {
     std::vector<ledger::Asked> found;
     const ledger::Reader from = reader();
@@ -152,18 +154,19 @@ class ImplicitMemoryTest : public HooksTest {
   // Number of threads of a block in each launch.
   std::uint64_t block_of = 128;
 
-  // The driver's part of each call: takes `takes` bytes, runs `meanwhile` once, which acts as other
-  // threads, and returns `answer`.
+  // The fake driver's work in each call: takes `takes` bytes of the device, calls `meanwhile` if it
+  // is set and empties it, and returns `answer`.
   static CUresult in_call() {
     fake.free_bytes -= static_cast<std::size_t>(takes);
     if (const auto now = std::exchange(meanwhile, nullptr)) now();  // called once
     return answer;
   }
-  // Bytes of the device that the next call takes; negative: it gives memory back.
+  // Bytes of the device that each call of the driver takes; negative: the call frees memory.
   static inline std::int64_t takes;
   // Result of each call.
   static inline CUresult answer;
-  // Acts as other threads: called once, during the next call. Empty: nothing is called.
+  // Called once, during the next call of the driver, in place of other threads. Empty: nothing is
+  // called.
   static inline std::function<void()> meanwhile;
 };
 

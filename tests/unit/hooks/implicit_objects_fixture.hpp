@@ -32,22 +32,25 @@ class ImplicitObjectsTest : public ImplicitMemoryTest {
     };
     made = 0;
   }
+  // Makes a stream, for which the driver takes `bytes` of the device. Returns its handle.
   CUstream make_stream(std::int64_t bytes) {
     takes = bytes;
     CUstream stream = nullptr;
     hooked(Row::cuStreamCreate, cuStreamCreate, &stream, 0u);
     return stream;
   }
+  // Destroys a stream, for which the driver frees `gives_back` bytes of the device.
   void destroy(CUstream stream, std::int64_t gives_back) {
     takes = -gives_back;
     hooked(Row::cuStreamDestroy_v2, cuStreamDestroy_v2, stream);
   }
-  // A reading that would have come anyway, as at the end of the process.
+  // Tells the session the device's free bytes, as at the end of the process.
   void read_device() {
     const std::uint64_t begun = session.objects.reading_begins(DeviceOrdinal{0});
     session.objects.device_was_read(DeviceOrdinal{0}, {fake.total_bytes, fake.free_bytes}, begun);
   }
-  // The numbers of the differences of which live objects of a kind have parts, in ascending order.
+  // Returns RecordView::difference of each live object of a kind, in ascending order: the number of
+  // the measured difference of free bytes in which the object has a part, or 0.
   std::vector<int> differences(Kind kind) const {
     std::vector<int> numbers;
     const ledger::Reader from = reader();
@@ -58,7 +61,8 @@ class ImplicitObjectsTest : public ImplicitMemoryTest {
     std::sort(numbers.begin(), numbers.end());
     return numbers;
   }
-  // Does `work` while another thread is inside `call`, whose memory is taken already.
+  // Calls work() while another thread is inside call(): the driver has taken the memory for that
+  // call, and has not returned from it.
   static void while_another_is_in(const std::function<void()>& call,
                                   const std::function<void()>& work) {
     std::binary_semaphore is_inside{0}, may_end{0};
@@ -72,6 +76,7 @@ class ImplicitObjectsTest : public ImplicitMemoryTest {
     may_end.release();
     other.join();
   }
+  // Number of objects that the fake driver has made; makes their handles unique.
   static inline std::uint64_t made = 0;
 };
 

@@ -114,8 +114,8 @@ class LedgerTest : public ::testing::Test {
   // Fails the test if the ledger could not be made.
   void SetUp() override { ASSERT_NE(writer, nullptr); }
 
-  // Returns the group of allocations by a call stack that belongs to `api` (the hook's number), of
-  // this kind and on this device.
+  // Returns a group of allocations of this kind on this device, by the function `api` (index in
+  // test_hooks). Each `api` has a call stack of its own.
   GroupId device_group(std::uint16_t api = 0, Kind kind = Kind::device,
                        DeviceOrdinal device = {0}) {
     const std::array<Frame, 2> frames = {Frame{0x1000} + api, 0x2000};
@@ -130,7 +130,8 @@ class LedgerTest : public ::testing::Test {
     record.group = group;
     writer->allocations.add(record);
   }
-  // Ends the record of the allocation at `address`, and returns it; empty if there is none.
+  // Removes the record of the allocation at `address` from the ledger, and returns it; empty if
+  // there is none.
   TakenRecord take(std::uint64_t address) {
     return writer->allocations.take(Space::pointer, DeviceAddress{address});
   }

@@ -1,4 +1,4 @@
-// The tables of a ledger without a writer around them. The test sets the clock.
+// The tables of a ledger, made without a Writer. The test passes the times.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace cuwarden::ledger {
 
-// The tables of a ledger in memory, without a writer around them. The test sets the times.
+// The tables of a ledger in memory, made without a Writer. The test passes the times.
 class LedgerParts : public ::testing::Test {
  protected:
   LedgerParts() {
@@ -38,10 +38,10 @@ class LedgerParts : public ::testing::Test {
   }
 
   Storage storage;  // the ledger's memory
-  // Number that tells this ledger's file from those of other writers.
+  // Number that distinguishes this ledger's file from files of other ledgers; larger for each test.
   static inline std::uint32_t serial = 0;
   ThreadShards thread_shards{storage};                // the counters that each thread keeps
-  Totals totals{storage, thread_shards};              // the totals by kind and device
+  Totals totals{storage, thread_shards};              // the totals by kind of memory and device
   GroupTable groups{storage, thread_shards, totals};  // the allocations by call site
 };
 

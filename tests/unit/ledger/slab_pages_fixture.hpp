@@ -1,4 +1,4 @@
-// Slabs on a ledger's tables, and their worst moment as a reader sees it.
+// The driver's slabs in a ledger's tables, and their worst moment as a reader sees it.
 #pragma once
 
 #include <map>
@@ -12,13 +12,14 @@ namespace cuwarden::ledger {
 // Number of bytes of a mebibyte, size of a slab, and address of the test's first slab.
 inline constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000'0000;
 
-// Moment of the allocations that add() makes: nanoseconds since the process's start, an hour.
-// Copies of holders may have taken 3.6 s of processor time by then, so that none is left out on a
-// slow machine.
+// Time of the allocations that add() makes: an hour, in nanoseconds since the process's start. The
+// ledger may spend a thousandth of the process's time on copies of holders. With an hour, this is
+// enough for all copies, also on a slow machine.
 inline constexpr std::uint64_t late_ns = 3'600'000'000'000;
 
 // Slabs (2 MiB units that the driver cuts small requests from) in a ledger's tables, and their
-// worst moment: that with the most bytes locked.
+// worst moment: the one at which most bytes were locked, that is, freed in slabs that are partly
+// live.
 class SlabPagesTest : public LedgerParts {
  protected:
   SlabPagesTest() { EXPECT_TRUE(slabs.create()); }

@@ -1,5 +1,5 @@
-// A fake driver for tests of mapped memory: its functions. It counts its memory and fails on
-// request. It is strict: misuse counts as an error of the test.
+// The functions of a fake driver for tests of mapped memory; driver_state.hpp has its state. The
+// driver counts its memory, fails on request, and counts misuse as an error of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace cuwarden::pool {
 
-// Calls the function and empties it, so that it is called once; does nothing if it is empty. The
+// Calls the function once: empties `given` first. Does nothing if `given` is empty. The driver's
 // lock is not held during the call.
 inline void run_once(std::function<void()>& given) {
   std::function<void()> once;
@@ -29,8 +29,8 @@ inline void run_once(std::function<void()>& given) {
   if (once) once();
 }
 
-// Stands in for cuDeviceGetAttribute: tells if the device is integrated, that the host has no NUMA
-// node (-1), and for other attributes, if the device maps host memory.
+// Stands in for cuDeviceGetAttribute. The results: -1 for the host's NUMA node; 1 or 0 for an
+// integrated device; for any other attribute, 1 if the device maps host memory, else 0.
 inline CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
   if (which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)
     *value = -1;
@@ -40,7 +40,7 @@ inline CUresult get_attribute(int* value, CUdevice_attribute which, CUdevice) {
     *value = driver->maps_host ? 1 : 0;
   return CUDA_SUCCESS;
 }
-// Stands in for cuMemGetInfo: tells the free bytes, and 1000 MiB in all.
+// Stands in for cuMemGetInfo: the total is 1000 MiB.
 inline CUresult get_info(size_t* free, size_t* total) {
   const std::lock_guard locked(driver->lock);
   return *free = driver->free_bytes, *total = 1000 * MiB, CUDA_SUCCESS;
@@ -147,14 +147,15 @@ inline CUresult retain(CUmemGenericAllocationHandle* out, void* address) {
   ++driver->handles.at(found->second.handle).references;
   return *out = found->second.handle, CUDA_SUCCESS;
 }
-// Stands in for cuMemcpyDtoDAsync: begins a copy, which the next synchronisation does.
+// Stands in for cuMemcpyDtoDAsync: notes a copy, whose bytes move at the next synchronisation.
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
   const std::lock_guard locked(driver->lock);
   ++driver->calls.copy;
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   return driver->start(to, from, bytes), CUDA_SUCCESS;
 }
-// Stands in for cuStreamSynchronize: does all copies that were begun, in any stream.
+// Stands in for cuStreamSynchronize: moves the bytes of all copies that were begun, in whichever
+// stream. Counts an error if memory of a copy was unmapped before.
 inline CUresult synchronise(CUstream) {
   const std::lock_guard locked(driver->lock);
   ++driver->calls.wait;
@@ -174,7 +175,8 @@ inline CUresult synchronise(CUstream) {
   return driver->fails() ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;
 }
 
-// Stand in for the functions that load and launch the pool's copy kernel.
+// Stands in for cuModuleLoadData: loads the module of the pool's copy kernel. Counts an error if it
+// is loaded already.
 inline CUresult load_module(CUmodule* out, const void*) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -182,21 +184,26 @@ inline CUresult load_module(CUmodule* out, const void*) {
   driver->has_module = true;
   return *out = reinterpret_cast<CUmodule>(&driver->has_module), CUDA_SUCCESS;
 }
+// Stands in for cuModuleUnload.
 inline CUresult unload_module(CUmodule) {
   const std::lock_guard locked(driver->lock);
   return driver->has_module = false, CUDA_SUCCESS;
 }
+// Stands in for cuModuleGetFunction. Counts an error for any name but the copy kernel's.
 inline CUresult get_function(CUfunction* out, CUmodule, const char* name) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   driver->errors += std::string_view(name) != "cuwarden_copy_parts";
   return *out = reinterpret_cast<CUfunction>(&driver->is_code_loaded), CUDA_SUCCESS;
 }
+// Stands in for cuFuncLoad: loads the copy kernel's code.
 inline CUresult load_function(CUfunction) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
   return driver->is_code_loaded = true, CUDA_SUCCESS;
 }
+// Stands in for cuLaunchKernel: begins the copies that the copy kernel's parameters list. Counts an
+// error if the kernel is not loaded or the launch has a wrong shape.
 inline CUresult launch(CUfunction kernel, unsigned width, unsigned height, unsigned, unsigned x,
                        unsigned y, unsigned z, unsigned, CUstream, void** parameters, void**) {
   const std::lock_guard locked(driver->lock);
@@ -219,8 +226,8 @@ inline CUresult launch(CUfunction kernel, unsigned width, unsigned height, unsig
   return CUDA_SUCCESS;
 }
 
-// Stands in for cuMemcpyDtoH. Each word stands for 512 bytes, which all have the value of its
-// lowest byte on the host.
+// Stands in for cuMemcpyDtoH. The driver keeps one word for each 512 bytes of device memory. On the
+// host, all 512 bytes get the value of the word's lowest byte.
 inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -232,7 +239,8 @@ inline CUresult copy_to_host(void* to, CUdeviceptr from, size_t bytes) {
   });
   return CUDA_SUCCESS;
 }
-// Stands in for cuMemcpyHtoD. Each word gets the value of the first byte of its 512 bytes.
+// Stands in for cuMemcpyHtoD. The driver keeps one word for each 512 bytes of device memory. The
+// word gets the value of the first of the 512 bytes.
 inline CUresult copy_from_host(CUdeviceptr to, const void* from, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   if (driver->fails()) return CUDA_ERROR_UNKNOWN;
@@ -263,7 +271,7 @@ inline driver::RealDriver functions() {
   real.cuMemcpyHtoD_v2 = copy_from_host;
   return real;
 }
-// The functions of a driver that can load and launch kernels.
+// Returns the table of a fake driver that can also load and launch the pool's copy kernel.
 inline driver::RealDriver functions_with_kernels() {
   driver::RealDriver real = functions();
   real.cuModuleLoadData = load_module;

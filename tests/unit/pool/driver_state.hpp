@@ -1,5 +1,5 @@
-// The state of a fake driver for tests of mapped memory: the memory that exists, where it is
-// mapped, what it contains, and the faults that a test asks for.
+// The state of a fake driver for tests of mapped memory: the memory that exists, its addresses and
+// contents, and the faults that a test asks for.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +34,11 @@ struct Handle {
 // The driver's state, and the faults that a test asks for.
 struct Driver {
   std::mutex lock;  // held by the functions of counting_driver.hpp while they use the rest
-  // Free bytes of the device; largest memory that cuMemCreate makes on it.
+  // Free bytes of the device, and most bytes that one cuMemCreate makes on the device.
   std::uint64_t free_bytes = 100 * MiB, largest_handle = UINT64_MAX;
-  // Largest reservation of addresses that the driver makes.
+  // Most bytes of addresses that one cuMemAddressReserve reserves.
   std::uint64_t largest_reservation = UINT64_MAX;
-  // The handle and the address that the next cuMemCreate and cuMemAddressReserve give.
+  // Results of the next calls: the handle of cuMemCreate, and the address of cuMemAddressReserve.
   std::uint64_t next_handle = 1, next_address = std::uint64_t{1} << 40;
   // The physical memory that exists, by its handle.
   std::map<std::uint64_t, Handle> handles;
@@ -53,18 +53,18 @@ struct Driver {
   bool maps_host = true;                      // true if devices can map host memory
   // True if the device shares the host's memory (CU_DEVICE_ATTRIBUTE_INTEGRATED).
   bool is_integrated = false;
-  // Number of calls that succeed, of those that can fail, before one fails; -1: none fails for this
-  // reason.
+  // Number of calls of fails() that return false before one returns true; -1: none returns true for
+  // this reason.
   int fail_after = -1;
   // Number of cuMemMap calls that succeed before all are refused; -1: none is refused.
   int maps_refused_after = -1;
-  // Share of the calls that fail at random, of those that can fail: 0 to 1.
+  // Probability, from 0 to 1, with which fails() returns true.
   double fail_share = 0.0;
   std::mt19937 random{7};  // decides which calls fail by `fail_share`
   // Number of calls that a real driver would refuse, or that would be errors of the pool.
   int errors = 0;
-  // Faults of the device: the second address of a memory shows other contents, or takes memory of
-  // its own.
+  // Faults of the device. If memory is mapped at a second address: true if other contents are seen
+  // there, and true if the mapping takes further memory.
   bool second_address_differs = false, second_address_takes_memory = false;
   // True if copies between device addresses store wrong contents.
   bool copies_are_wrong = false;
@@ -77,14 +77,20 @@ struct Driver {
   struct Copy {
     // Addresses of destination and source, and number of bytes.
     std::uint64_t to = 0, from = 0, bytes = 0;
-    std::uint64_t to_handle = 0, from_handle = 0;  // the memory there at that moment
+    // handles that were mapped there when the copy began
+    std::uint64_t to_handle = 0, from_handle = 0;
   };
   // Copies that were begun, in any order. The next synchronisation does them.
   std::vector<Copy> under_way;
-  bool has_module = false, is_code_loaded = false;  // The copy kernel is loaded, and its code.
-  int launches_refused_after = -1;                  // Launches before all are refused; -1: none is.
-  int unmaps_refused_after = -1;  // Mappings undone before one is not; -1: all are.
-  int waits_refused_after = -1;   // Synchronisations before one fails, once done; -1: none does.
+  // True if the copy kernel's module is loaded; true if its code is.
+  bool has_module = false, is_code_loaded = false;
+  // Number of launches that succeed before all others are refused; -1: none is refused.
+  int launches_refused_after = -1;
+  // Number of cuMemUnmap calls that succeed before one fails; -1: none fails.
+  int unmaps_refused_after = -1;
+  // Number of synchronisations that succeed before one returns an error, although its copies are
+  // done; -1: none returns an error.
+  int waits_refused_after = -1;
   // Numbers of calls since the test has set them to 0.
   struct Calls {
     int create = 0, map = 0, unmap = 0, set_access = 0, copy = 0, launch = 0, wait = 0;
@@ -95,9 +101,9 @@ struct Driver {
     if (fail_after >= 0 && fail_after-- == 0) return true;
     return fail_share > 0 && std::uniform_real_distribution<>(0, 1)(random) < fail_share;
   }
-  // Returns the numbers that the device finds at an address and after it, one for each 512 bytes,
-  // to the end of the mapping. Counts an error, and returns one number without a meaning, if device
-  // 0 may not use the address.
+  // Returns the contents of the memory from an address to the end of its mapping: one number for
+  // each 512 bytes. Counts an error, and returns one number without a meaning, if device 0 may not
+  // use the address.
   std::span<std::uint64_t> words(std::uint64_t address) {
     static std::uint64_t nowhere = 0;
     const auto after = mappings.upper_bound(address);
@@ -109,8 +115,8 @@ struct Driver {
     if (memory.words.empty()) memory.words.resize((memory.bytes + 511) / 512);
     return std::span(memory.words).subspan((address - found->first) / 512);
   }
-  // Calls `use` with the word of each 512 bytes of the range, in order, and with its offset in
-  // bytes.
+  // Calls use(word, offset) for each 512 bytes of the range, in order. `word`: the number that is
+  // their content. `offset`: bytes from the start of the range.
   void each_word(std::uint64_t address, std::uint64_t bytes, const auto& use) {
     for (std::uint64_t at = 0; at < bytes;)
       for (std::uint64_t& word : words(address + at)) {
@@ -130,6 +136,8 @@ struct Driver {
     return after != mappings.begin() &&
            std::prev(after)->first + handles.at(std::prev(after)->second.handle).bytes > start;
   }
+  // Begins a copy of `bytes` between device addresses. Counts an error unless all three are
+  // multiples of 512.
   void start(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
     errors += to % 512 != 0 || from % 512 != 0 || bytes % 512 != 0 || bytes == 0;
     under_way.push_back({to, from, bytes, handle_at(to), handle_at(from)});
@@ -141,7 +149,7 @@ struct Driver {
       return mapping.second.handle == found->second.handle;
     });
   }
-  // Ends the memory with this handle if the program has no handle for it and it is mapped nowhere.
+  // Frees the memory of a handle if the program has released it and it is mapped nowhere.
   void drop(std::uint64_t id) {
     Handle& handle = handles.at(id);
     if (handle.references > 0 || handle.mappings > 0) return;

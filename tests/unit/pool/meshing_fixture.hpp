@@ -73,10 +73,11 @@ class MeshingTest : public testing::Test {
       return is_right;
     });
   }
-  // Meshes: moves blocks, so that two pages of addresses share one page of memory. Each pause ends
-  // after `batches` batches of moves, and there are at most `most_pauses`. Saves `needed` bytes,
-  // and up to `enough` bytes in the last pause; 0: no more than is needed. Keeps `for_next` bytes
-  // of what is saved beyond that for the next call. Returns the bytes that were saved.
+  // Meshes: moves blocks, so that two pages of addresses share one page of memory, until `needed`
+  // bytes are saved. Each pause of the program ends after `batches` batches of moves; there are at
+  // most `most_pauses` pauses. `enough`: bytes at which the last pause ends; 0: `needed`.
+  // `for_next`: bytes saved beyond `needed` that are kept for the next call. Returns the bytes that
+  // were saved.
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
                      std::uint64_t enough = 0, std::uint64_t for_next = 0) {
     int left = 0;
@@ -128,7 +129,7 @@ class MeshingEitherWayTest : public MeshingTest, public testing::WithParamInterf
  protected:
   MeshingEitherWayTest() : MeshingTest(GetParam()) {}
 };
-// Names the two instances of such a test.
+// Returns the name of an instance of a MeshingEitherWayTest, by its parameter.
 inline std::string way_of_copies(const testing::TestParamInfo<bool>& by_kernel) {
   return by_kernel.param ? "by_kernel" : "by_the_driver";
 }

@@ -1,5 +1,5 @@
-// The memory that the driver takes for requests, by the simulated GPU's model of its slabs. The
-// model's counts are those of a real driver (tests/contract/slab_facts.cpp).
+// Computes the memory that the driver takes for requests, with the simulated GPU's slabs. A real
+// driver takes as much (tests/contract/slab_facts.cpp).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace cuwarden::pool {
 
-// The memory that the driver would take for requests, each of which has a number of the caller's
-// choice.
+// Computes the memory that the driver takes for a program's live requests. The caller gives each
+// request a number.
 class ModelOfDriver {
  public:
   // Enters the request with the number `id`, which no live request has, for `bytes`.

@@ -53,7 +53,7 @@ struct FakeLedger {
   // since process start.
   void add_record(GroupId, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
   // Adds a module (a file with code) and returns its row. `path`: the file's path. `base`: address
-  // at which it is loaded. `bytes`: size of its addresses.
+  // at which it is loaded. `bytes`: size of the range of addresses from `base` on.
   ledger::ModuleView& add_module(std::string_view path, std::uint64_t base, std::uint64_t bytes);
 
   // Returns a reader of this ledger, which must outlive the reader.

@@ -1,6 +1,5 @@
-// A ladder, with the parts of the process that its rungs work with, on a fake driver. A test says
-// how much memory there is, what gives memory back, and which streams and contexts must not be
-// touched.
+// A ladder on a fake driver, with all parts of the process that its rungs use. A test says how much
+// memory there is, and which streams and contexts exist.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,20 +27,20 @@ namespace cuwarden::rescue {
 // The state of the driver's streams, events, contexts and memory pools, which a test changes. The
 // driver's memory is in pool::driver.
 struct FakeDriver {
-  // For each stream, the number of questions about an event in it until the device has reached
-  // that; negative: it never does. A null stream stands for all streams of the context.
+  // For each stream, the number of cuEventQuery calls for its events that still return NOT_READY;
+  // negative: all of them do. The null stream means all streams of the context.
   std::map<CUstream, int> polls_until_idle;
-  // The events that exist, with the streams that they were put into; null: none.
+  // The events that exist, with the stream in which each was recorded; null: in none.
   std::map<CUevent, CUstream> events;
   std::uintptr_t made = 0;  // number of events that were ever made
-  // The streams into which events were put (`recorded`), and those that were synchronised, directly
-  // or by an event; in order.
+  // The streams in which events were recorded, and those that were synchronised, directly or by an
+  // event; in order.
   std::vector<CUstream> recorded, synchronised;
   std::atomic<int> queries = 0;  // number of calls of cuEventQuery
   // The contexts that were made current by cuCtxPushCurrent_v2, in order.
   std::vector<CUcontext> entered;
   std::size_t left = 0;  // number of calls of cuCtxPopCurrent_v2
-  // Answer of cuEventQuery for an event that the device has reached.
+  // Result of cuEventQuery for an event that the device has reached.
   CUresult event_state = CUDA_SUCCESS;
   // Size of the device's memory; 0: the driver does not say.
   std::uint64_t total_bytes = 0;
@@ -49,7 +48,7 @@ struct FakeDriver {
   std::uint64_t idle_in_memory_pools = 0;
   std::set<std::uint64_t> locked;  // addresses of allocated page-locked host memory
   std::mutex lock;                 // guards `made_current`
-  // The context of the last cuCtxSetCurrent, by whichever thread.
+  // The context that was last made current by cuCtxSetCurrent, in whichever thread.
   CUcontext made_current = nullptr;
   std::set<CUstream> captured;  // the streams that are captured into graphs
 };
@@ -59,7 +58,7 @@ inline FakeDriver fake;
 inline thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // Fails the test if a capture is in progress and the calling thread's capture mode is not RELAXED.
-// To be called in functions of the driver that would then end the capture.
+// Called by each function of the fake driver that ends captures in a real one.
 inline void may_end_captures() {
   EXPECT_TRUE(fake.captured.empty() || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
 }
@@ -157,7 +156,8 @@ inline driver::RealDriver fake_functions() {
   return real;
 }
 
-// Returns a stream's handle with this number, which tells it from others.
+// Returns the handle of a stream. `number`: distinguishes the stream from others; 0: the null
+// stream.
 inline CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
 
 // The name of a rung: one of the ordered attempts to serve a refused request.
@@ -190,14 +190,14 @@ class FakeProcess final : public QuietProcess {
     for (int now = running; now != 0; now = running) running.wait(now);
   }
 
-  // Results of the functions: threads can be started; a loaded library may reach device memory
-  // without the driver; the calling thread holds a lock.
+  // Results of start_thread(), reaches_memory() and holds_lock().
   bool threads_can_start = true, is_memory_reached = false, is_lock_held = false;
   // Bytes of host memory that may be taken for spilled memory.
   std::uint64_t host_room = UINT64_MAX;
 
  private:
-  // Number of threads that run. Static: a thread that counts itself out may outlive the object.
+  // Number of threads of start_thread() that still run. Static, since such a thread may outlive the
+  // object.
   static inline std::atomic<int> running{0};
 };
 
@@ -214,7 +214,7 @@ struct FailuresOfReclaimers final : serving::NoticeWriter {
   }
   // Called in each write() of a failure; does nothing unless a test sets it.
   std::function<void()> while_written = [] {};
-  // The failures that were told to the user, with the reclaimers' names, in order.
+  // The failures of which messages were written, with the reclaimers' names, in order.
   std::vector<std::pair<std::string, serving::ReclaimerFailure>> all;
 };
 
@@ -289,19 +289,19 @@ class LadderTest : public testing::Test {
     return all;
   }
 
-  // Begins an incident in the ledger that counts the refusals from now on.
+  // Begins an incident in the ledger; the rungs of later rescues are noted for it.
   void begin_incident() {
     incident = writer->incidents.refused(GroupId{1}, {}, ThreadId{}, 0).incident;
   }
-  // Returns the incident's last rung, as the ledger has it now.
+  // Returns the last row of a rung in the ledger, as it is now.
   ledger::IncidentRungView last_rung() const {
     ledger::ReadError error;
     const auto reader = ledger::Reader::open(writer->bytes(), error).value();
     return reader.incident_rung(reader.rows(ledger::RegionId::incident_rungs) - 1).value();
   }
 
-  // --- the pool of device memory
-  // Frees the pool's block at this address, without waiting for the device.
+  // --- the pool of device memory Frees the block of cuwarden's pool at this address, without
+  // waiting for the device.
   void free_in_pool(std::uint64_t address) {
     pool::Arena* const arena = pools.parts().device.owner(address);
     const auto block = arena->retire(address);
@@ -367,7 +367,8 @@ class LadderTest : public testing::Test {
   const Parts parts{process,      *writer,  real,  queries, contexts, captures,
                     memory_pools, readings, sites, pools,   notices};
   PendingFrees pending{captures};  // streams with frees that were not synchronised
-  // Called at each repetition of the driver's call. Returns true if the driver now has the memory.
+  // Called at each repetition of the driver's call. Returns true if the call is to succeed, because
+  // there is enough memory.
   std::function<bool()> is_there = [] { return false; };
   // The reason for which host memory cannot serve the request; none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
@@ -375,8 +376,8 @@ class LadderTest : public testing::Test {
   std::map<RungName, LeftOut> left_out;
   // Names of the reclaimers that all rescues have called, in order.
   std::vector<std::string> named;
-  // The incident that counts the refusal; 0: none. If `is_first` is true, the ledger gets the
-  // incident's rungs while they are tried.
+  // The incident to which the refusal belongs; 0: none. The ledger gets its rungs while they are
+  // tried if `is_first` is true.
   IncidentId incident;
   bool is_first = true;  // true if the refusal is the first one of its incident
   bool served = false;   // true if the last rescue has served the request

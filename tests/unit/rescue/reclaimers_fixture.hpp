@@ -51,7 +51,7 @@ struct Cache {
 class ReclaimersTest : public LadderTest {
  protected:
   ~ReclaimersTest() override {
-    // Lets a call return that no thread waits for any more.
+    // Lets reclaimers return that are still in wait_to_be_let_go().
     release();
     process.wait_until_none_runs();
   }
@@ -73,16 +73,16 @@ class ReclaimersTest : public LadderTest {
     let_go = true;
     let_go.notify_all();
   }
-  // Has time run out in each wait of the requesting thread, once the cache's reclaimer has been
-  // called.
+  // Makes each wait of the requesting thread run out of time, but only after the cache's reclaimer
+  // was called.
   void run_out_of_time_in(const Cache& cache) {
     clock.has_time_passed_waiting = [&cache] {
       cache.calls.wait(0);
       return true;
     };
   }
-  // Has the calling thread call release() in its first wait; time passes in none. To be called
-  // before other threads wait.
+  // Makes the calling thread call release() in its first wait. No wait runs out of time. To be
+  // called before other threads wait.
   void release_in_first_wait() {
     clock.has_time_passed_waiting = [this, climbing = std::this_thread::get_id()] {
       if (std::this_thread::get_id() == climbing) release();

@@ -34,7 +34,8 @@ struct FakeNvml {
   // Number of graphics processes. If it exceeds `most`, the processes have pids from 1000 on, and
   // 1, 2, 3 and so on bytes.
   unsigned graphics_count = 0;
-  // Size of an entry that a list of processes gets; 0: as the function's version declares it.
+  // Bytes from one entry to the next in lists of processes; 0: as the called version of the
+  // function declares its entries.
   unsigned entry_bytes = 0;
   // True if the whole given buffer is cleared before processes are written to it.
   bool clears_all = false;
@@ -49,9 +50,10 @@ struct FakeNvml {
   // Bytes of the known device; half of them are free.
   unsigned long long own_bytes = 1;
 
-  // Number in the name of the known device's file; -1: the question fails.
+  // Minor number of the known device (nvmlDeviceGetMinorNumber), as in /dev/nvidia0; -1: the call
+  // fails.
   int file_number = -1;
-  // A limit of a cgroup on the known device's memory. For folders without one, the question fails.
+  // A limit of a cgroup on the known device's memory. Asking for a cgroup without a limit fails.
   struct Limit {
     // Path of the cgroup's folder; null: no limit.
     const char* cgroup;

@@ -8,12 +8,14 @@ namespace cuwarden::simulated_gpu {
 
 // A CUDA array of the simulated driver. Its handle, a CUarray, is the object's address.
 struct Array {
-  CUDA_ARRAY3D_DESCRIPTOR shape{};  // Extents of the array in elements, format, and channels.
-  Context* context = nullptr;       // The context in which the array was made.
-  CUdeviceptr data = 0;             // Device address of the first element.
-  std::size_t size = 0;             // Bytes of all elements.
-  // True for a level of a mipmapped array. The program must not destroy a level: it ends with the
-  // mipmapped array.
+  // Extents in elements (0: the array has no such dimension), element format, and number of
+  // channels.
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  Context* context = nullptr;  // The context in which the array was made.
+  CUdeviceptr data = 0;        // Device address of the first element.
+  std::size_t size = 0;        // Bytes of all elements.
+  // True if the array is a level of a mipmapped array. The program may not destroy a level by
+  // itself; the end of the mipmapped array destroys all its levels.
   bool level = false;
 
   // Returns the bytes of an element of the array, with all its channels; 0 if the format is not

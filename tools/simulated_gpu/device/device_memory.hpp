@@ -1,25 +1,25 @@
-// Gives linear device memory out, as cuMemAlloc does, and takes it back. Counts the bytes that are
-// used of each device. Callers hold the simulator's lock (Simulator::mutex).
+// Allocates and frees linear device memory, as cuMemAlloc and cuMemFree do. Counts the used bytes
+// of each device. Callers hold the simulator's lock (Simulator::mutex).
 #pragma once
 
 #include "tools/simulated_gpu/device/state.hpp"
 
 namespace cuwarden::simulated_gpu {
 
-// Counts `bytes` of the device as used by this process. If the device has too few free bytes,
-// first gives unused memory of memory pools and graphs back to it (trim_device()); also if the
-// process would exceed Device::process_limit or Device::cgroup_limit. Returns false, and counts
-// nothing, if that does not suffice.
+// Counts `bytes` of the device as used by this process. If too few bytes are free, or the process
+// would hold more than Device::process_limit or Device::cgroup_limit, first frees the memory that
+// memory pools and graphs keep unused (trim_device()). Returns false, and counts nothing, if that
+// does not suffice.
 bool charge_device(Device& device, std::size_t bytes);
-// Counts `bytes` of host memory as mapped by the device, and takes device memory for the page
-// tables of the mapping. Returns false, and counts nothing, if the device has too few free bytes
-// for the tables.
+// Counts `bytes` of host memory as mapped into the device's addresses, and takes device memory for
+// the page tables of all such mappings. Returns false, and counts nothing, if the device has too
+// few free bytes for the tables.
 bool map_host(Device& device, std::size_t bytes);
-// Counts `bytes` of host memory, which map_host() has counted, as no longer mapped by the device.
-// Gives back the device memory for the page tables of the mapping.
+// Undoes map_host() for `bytes` of host memory: they are not mapped any more, and the device memory
+// of their page tables is free again.
 void unmap_host(Device& device, std::size_t bytes);
-// Gives memory back to the device that the simulated driver keeps for later: the unused chunks of
-// the device's memory pools, and memory of launched graphs that is not in use.
+// Frees device memory that the simulated driver keeps for later requests: unused chunks of the
+// device's memory pools, and memory of launched graphs that is not in use.
 void trim_device(Device& device);
 
 // Takes `size` bytes of device memory for the context, and returns their address; 0 if
@@ -33,9 +33,10 @@ CUdeviceptr take_linear(Context& context, std::size_t size, bool& in_slab, std::
 // table's own entry. Memory of kinds `registered`, `mapping` and `graph` is not freed here: the
 // program, the physical handle or the device keeps it.
 void release_range(const Range& range);
-// Frees all memory that ends with the context, because the context ends: of the device,
-// page-locked, managed and imported. Blocks of memory pools, mappings of physical handles and
-// memory of launched graphs stay, because they belong to no context.
+// Frees all memory that belongs to the context: device memory, page-locked, managed and imported
+// memory, and registrations of host memory. Called when the context ends. Blocks of memory pools,
+// mappings of physical handles and memory of launched graphs stay, because they belong to no
+// context.
 void release_context_memory(Context& context);
 
 // Returns the bytes of device memory that it takes to give `bytes` of local memory to each thread

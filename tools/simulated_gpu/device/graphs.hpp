@@ -8,9 +8,10 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Kinds of work that a node of a graph stands for. `empty`: none. `host`: a host function.
-// `allocate` and `release`: the node allocates or frees device memory. `child`: another graph.
-// `event`: use of an event. `other`: a kind whose work is not simulated.
+// Kinds of work that a node of a graph does in a launch. `empty`: none. `host`: calls a host
+// function. `allocate`, `release`: allocates or frees device memory. `child`: runs another graph.
+// `event`: records or waits for an event. `other`: any other work. The simulated driver makes no
+// nodes of the last two kinds.
 enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child, event, other };
 
 struct Graph;
@@ -19,7 +20,7 @@ struct Graph;
 struct Node {
   Graph* graph = nullptr;           // The graph that contains the node.
   NodeKind kind = NodeKind::empty;  // The work that the simulated driver does for the node.
-  // Type of the node, as cuGraphNodeGetType tells it.
+  // Type of the node: the result of cuGraphNodeGetType.
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   // Nodes of the same graph that must have run before this node runs.
   std::vector<Node*> dependencies;
@@ -28,14 +29,15 @@ struct Node {
   CUDA_MEM_ALLOC_NODE_PARAMS allocation{};
   // Only for kind `release`: address of the memory that the node frees; 0 for other kinds.
   CUdeviceptr freed = 0;
-  // Function that a launch of the graph calls for the node, with the stream of the launch; null:
-  // none. The caller holds Simulator::mutex, so the function must be short.
+  // Function that each launch of the graph calls for the node; empty: none. Its argument is the
+  // stream of the launch. The caller holds Simulator::mutex, so the function must be short.
   std::function<void(Stream&)> work;
   Graph* child = nullptr;  // Only for kind `child`: the graph that the node runs.
-  // Only for kind `kernel`: the launch; for a node of a capture, only its function.
+  // Only for kind `kernel`: parameters of the launch. In a node that a capture has added, only
+  // `func` is set.
   CUDA_KERNEL_NODE_PARAMS kernel{};
   CUDA_HOST_NODE_PARAMS host{};  // Only for kind `host`: the function and its argument.
-  CUevent event = nullptr;       // Only for kind `event`: the event that the node uses.
+  CUevent event = nullptr;       // Only for kind `event`: the event.
 };
 
 // A graph. Its handle, a CUgraph, is the object's address.
@@ -48,29 +50,28 @@ struct Graph {
 // object's address.
 struct GraphExec {
   Context* context = nullptr;  // The context in which the graph was instantiated.
-  // Copies of the graph's nodes, in the order in which they were added, so that each comes after
-  // the nodes on which it depends. The nodes of a child graph stand in place of the node that runs
-  // it.
+  // Copies of the graph's nodes in the order in which the program added them. A launch runs them in
+  // this order. A node of kind `child` is replaced by the nodes of its child graph.
   std::vector<Node> nodes;
   unsigned long long flags = 0;  // CUgraphInstantiate_flags that the program gave.
   // Bytes of device memory that are counted for this graph in Context::graph_exec_memory.
   std::size_t bytes = 0;
 };
 
-// A capture (cuStreamBeginCapture): a call in one of its streams becomes a node of a graph, and its
-// work is not done until the graph is launched.
+// A capture of streams into a graph (cuStreamBeginCapture). A call that submits work to one of
+// these streams adds a node to the graph instead. The work is done when the graph is launched.
 struct Capture {
   Graph* graph = nullptr;  // The graph that gets the nodes of the capture.
   // Mode that the program gave: it says which calls the capture forbids, and in which threads.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;     // The thread that began the capture.
   Stream* origin = nullptr;   // The stream in which the capture began, and must end.
-  unsigned long long id = 0;  // Number of the capture, as cuStreamGetCaptureInfo tells it.
-  // True after a call that the capture forbids: the program can only end the capture, with an
-  // error.
+  unsigned long long id = 0;  // Id of the capture: a result of cuStreamGetCaptureInfo.
+  // True once the program has made a call that the capture forbids. Further work in the capture's
+  // streams, and cuStreamEndCapture, then return an error.
   bool invalidated = false;
-  // True if the capture has made its graph; false if the program gave the graph
-  // (cuStreamBeginCaptureToGraph).
+  // True if the capture has made its graph: the graph is removed if the capture ends invalidated.
+  // False if the program gave the graph (cuStreamBeginCaptureToGraph).
   bool owns_graph = true;
   // For each stream that takes part in the capture: the nodes on which the next node that the
   // stream adds will depend.
@@ -105,11 +106,11 @@ CUresult add_node(Node*& node, CUgraphNode* out, CUgraph graph, const CUgraphNod
 // cuGraphNodeGetType for the node. Returns the node, which the table nodes() owns.
 Node* capture_node(Stream& stream, NodeKind kind, CUgraphNodeType type);
 // Reserves an address range for a node of kind `allocate`, and stores its start in
-// `node.allocation.dptr`. Takes a range of equal size that is freed by a node on which this node
-// depends; without one, a new range. The memory itself is taken only when the graph is launched.
-// Returns CUDA_ERROR_INVALID_VALUE if the size is 0 or the device unknown. Returns
-// CUDA_ERROR_OUT_OF_MEMORY if the size exceeds the device's memory or the process has too little
-// address space.
+// `node.allocation.dptr`. Reuses the range of an earlier node of the graph if its size and device
+// are equal and a node on which `node` depends frees it. Otherwise takes new addresses. The memory
+// itself is taken only when the graph is launched. Returns CUDA_ERROR_INVALID_VALUE if the size is
+// 0 or the device unknown. Returns CUDA_ERROR_OUT_OF_MEMORY if the size exceeds the device's memory
+// or the process has too little address space.
 CUresult reserve_graph_memory(Node& node);
 // Frees memory that a launched graph has allocated, for a call such as cuMemFree. `range`: the
 // memory, an entry of `sim.ranges`, which is removed. The driver keeps the device's bytes for later

@@ -23,10 +23,10 @@ struct Kernel {
   // else the PTX text says; 0 if neither does.
   std::size_t local_bytes = 0;
   bool uses_heap = false;  // True if the kernel calls the device-side malloc.
-  // Values of two function attributes (cuFuncSetAttribute). dynamic_shared_limit: most bytes of
-  // dynamic shared memory for a launch. preferred_carveout: preferred share of shared memory in
-  // percent, -1 for the driver's choice; stored, but without effect.
+  // Most bytes of dynamic shared memory that a launch may ask for (cuFuncSetAttribute).
   int dynamic_shared_limit = 49152 - 1024;
+  // Preferred share of shared memory in percent (cuFuncSetAttribute); -1: the driver's choice.
+  // Stored, but without effect.
   int preferred_carveout = -1;
 };
 
@@ -36,11 +36,12 @@ struct Module {
   Context* context = nullptr;  // The context of a module; null for a library.
   bool library = false;        // True for a library.
   bool unloaded = false;       // True once the module or library was unloaded.
-  // Kernels and variables that the image declares; null if the image was not PTX text, or came from
-  // a file or as a fat binary, which are not read.
+  // Kernels and variables that the image declares. Null if the image is not PTX text in memory:
+  // files and fat binaries are not read.
   std::optional<PtxCode> ptx;
-  // Bytes of the device that were counted as used by each context, for the variables that the PTX
-  // text declares. A module has its own context here, a library each context that has used it.
+  // Contexts into which the code is loaded, with the bytes of device memory that were counted there
+  // for the variables of the PTX text. A module has one entry, for its own context; a library has
+  // one for each context that has used it.
   std::map<Context*, std::size_t> charged_bytes;
   // Kernels that the program has asked for, by name. The table kernels() owns them.
   std::map<std::string, Kernel*> kernels;
@@ -49,8 +50,9 @@ struct Module {
   std::map<std::pair<Context*, std::string>, CUdeviceptr> variables;
 };
 
-// Loads the code and the variables of a module or library into a context, unless they are there.
-// Returns CUDA_ERROR_OUT_OF_MEMORY, and loads nothing, if the device has too few free bytes.
+// Loads the code and the variables of a module or library into a context, unless they are loaded
+// there already. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too few free bytes; the
+// driver's code for device-side malloc may then have been loaded all the same.
 CUresult load_into(Context& context, Module& module);
 // Unloads all modules of a context, because the context ends. Libraries stay, but forget the
 // addresses of their variables in this context; the caller frees the variables' memory.

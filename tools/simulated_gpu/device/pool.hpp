@@ -18,8 +18,8 @@ struct MemoryPool {
   // `owner`: the device whose memory the pool gives out; not null, and outlives the pool.
   explicit MemoryPool(Device* owner) : device(owner) {}
 
-  // State of a block of a memory pool. used: the program has it. pending: freed in a stream that
-  // has not been synchronised since. free: any stream may have it.
+  // State of a block of a memory pool. used: given to the program. pending: freed in a stream with
+  // which the program has not synchronised since. free: may be given to any stream.
   enum class State { used, pending, free };
   // A part of a chunk that is given out, pending or free as a whole. The blocks of a chunk fill it
   // without gaps.
@@ -33,14 +33,16 @@ struct MemoryPool {
   struct Chunk {
     std::size_t size = 0;  // Bytes of the chunk, a multiple of 2 MiB.
     std::size_t used = 0;  // Bytes of the chunk in blocks that the program has.
-    // Bytes of the chunk in blocks that were freed in a stream which was not synchronised since.
+    // Bytes of the chunk in pending blocks: freed in a stream with which the program has not
+    // synchronised since.
     std::size_t pending = 0;
   };
 
   Device* device;           // The device whose memory the pool gives out; not owned.
-  bool is_default = false;  // True for the pool that the device has from the start.
-  bool imported = false;    // True for a pool of another process, which gives out no memory here.
-  bool destroyed = false;   // True once the program has destroyed the pool.
+  bool is_default = false;  // True for the device's default pool (cuDeviceGetDefaultMemPool).
+  // True for the import of another process's pool, which serves no requests here.
+  bool imported = false;
+  bool destroyed = false;  // True once the program has destroyed the pool.
   // Bytes that the pool may keep. When the program synchronises with a stream, the pool gives free
   // chunks back to the device until all its chunks together have at most this many bytes.
   std::size_t release_threshold = 0;
@@ -69,9 +71,9 @@ struct MemoryPool {
 
   // Marks a block of `size` bytes, rounded up to 512, as used, and returns its start; 0 if the
   // device has too little memory or max_size would be exceeded. `stream`: the stream of the
-  // request, never null. If only blocks that are pending in other streams suffice, makes `stream`
-  // busy until all streams of the device are idle. The pending blocks of all pools of the device
-  // then become free.
+  // request, never null. If the memory suffices only with blocks that are pending in other streams,
+  // makes `stream` wait: it is busy until all streams of the device are idle. The pending blocks of
+  // all pools of the device become free at once.
   CUdeviceptr take(std::size_t size, Stream* stream);
   // Frees the used block that starts at `start`, in stream order: the block is pending until the
   // program has synchronised with `stream`.
@@ -81,8 +83,8 @@ struct MemoryPool {
   // Marks the pending blocks that were freed in `stream` as free for all streams, because the
   // program has synchronised with that stream. `stream` null: the pending blocks of all streams.
   void observe(Stream* stream);
-  // Gives chunks without used or pending blocks back to the device, until all chunks together have
-  // at most `keep` bytes or each chunk left has a used or pending block.
+  // Gives chunks back to the device until those that are left have at most `keep` bytes together. A
+  // chunk with a used or pending block always stays.
   void trim(std::size_t keep);
   // Gives all chunks back to the device, even those with used blocks; for a pool that ends.
   void release_all();
@@ -96,9 +98,9 @@ struct MemoryPool {
   // makes it one free block. Returns false, and takes nothing, if the device has too few free bytes
   // or max_size would be exceeded.
   bool grow(std::size_t size);
-  // Marks `block`, which begins at `start`, with `state`: free (then `stream` is null) or pending
-  // (then `stream` has freed it). Joins it with neighbours in the chunk that have equal state and
-  // stream.
+  // Sets the state of `block`, which begins at `start`: free (`stream` is null), or pending
+  // (`stream` is the one in which it was freed). Joins the block with neighbours in its chunk that
+  // have the same state and stream.
   void make_available(CUdeviceptr start, Block& block, State state, Stream* stream);
 };
 

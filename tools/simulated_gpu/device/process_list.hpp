@@ -1,5 +1,6 @@
-// Functions that the simulated driver (libcuda) exports for the simulated NVML alone. No real
-// driver has them. They also know of other processes that share the devices (CUWARDEN_SIM_SHARED).
+// Functions that the simulated driver (libcuda) exports for the simulated NVML alone; no real
+// driver has them. Their results include other processes that share the devices
+// (CUWARDEN_SIM_SHARED).
 #pragma once
 
 namespace cuwarden::simulated_gpu {
@@ -21,11 +22,11 @@ struct WholeDevice {
   bool is_sliced;  // True if the device that programs see is a slice (MIG) of a larger one.
   // Bytes of the whole device of which programs see a slice; 0 if they see no slice.
   unsigned long long bytes;
-  // own_bytes: bytes of the device or slice that programs see. own_free_bytes: bytes of it that no
-  // process holds.
+  // own_bytes: bytes of the device that programs see, which may be a slice. own_free_bytes: bytes
+  // of that device that no process holds.
   unsigned long long own_bytes, own_free_bytes;
-  // cgroup_limit_bytes: limit on the device's bytes that this process's cgroup may have; 0: no
-  // limit. cgroup_used_bytes: bytes of the device that the cgroup has.
+  // cgroup_limit_bytes: most bytes of the device that this process's cgroup may hold; 0: no limit.
+  // cgroup_used_bytes: bytes of the device that the cgroup holds; only this process is counted.
   unsigned long long cgroup_limit_bytes, cgroup_used_bytes;
 };
 

@@ -30,15 +30,15 @@ struct Simulator {
   std::condition_variable callbacks_done;
   // True after cuInit; also read without the simulator's lock.
   std::atomic<bool> initialised{false};
-  DeviceShare share;  // This process's part in devices that several processes share.
+  DeviceShare share;  // Shares the devices with other processes (CUWARDEN_SIM_SHARED).
   // Devices that the program can use, by CUDA ordinal.
   std::vector<std::unique_ptr<Device>> devices;
-  Handles<Context> contexts;             // All contexts of the process.
-  Handles<GreenContext> green_contexts;  // All green contexts of the process.
-  Handles<Stream> streams;               // All streams that the program has made.
-  Handles<Event> events;                 // All events of the process.
-  Handles<MemoryPool> pools;             // All memory pools (CUmemoryPool) of the process.
-  RangeTable ranges;               // All live device and host memory of the program's allocations.
+  Handles<Context> contexts;             // Live contexts of the process.
+  Handles<GreenContext> green_contexts;  // Live green contexts of the process.
+  Handles<Stream> streams;               // Live streams that the program has made.
+  Handles<Event> events;                 // Live events of the process.
+  Handles<MemoryPool> pools;             // Live memory pools (CUmemoryPool) of the process.
+  RangeTable ranges;  // Live memory that the program has allocated, mapped or registered.
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.
   // Captures of streams into graphs that have not ended.
@@ -47,9 +47,10 @@ struct Simulator {
   // Bytes of each address range that the program has reserved by cuMemAddressReserve and not given
   // back, by the range's start.
   std::map<CUdeviceptr, std::size_t> reservations;
-  // Starts of all `reservations`, copied anew each time that a reservation makes their number a
-  // power of two, and stale in between. The real driver keeps such a list of all areas of the
-  // process's memory (measured on an H200 with driver 580).
+  // Starts of the address ranges in `reservations`. The simulated driver never reads this list. It
+  // has the list because the real driver has one (measured on an H200 with driver 580), which
+  // cuwarden's search must not take for pointers of the program. The list is written anew whenever
+  // the number of reservations grows to a power of two; in between it is stale.
   std::vector<CUdeviceptr> listed_ranges;
 
   // True if the address lies in a range that the program has reserved by cuMemAddressReserve.
@@ -73,8 +74,9 @@ bool deinitialised();
 // True in a child process that was forked after cuInit. There, exported functions of the simulated
 // driver that need a device return CUDA_ERROR_NOT_INITIALIZED.
 bool forked_child();
-// Registers an exit handler, after which deinitialised() is true, and a fork handler, after which
-// forked_child() is true in the child. Called once, inside cuInit.
+// Makes the driver refuse calls after the process's exit handlers and in forked children. Registers
+// an exit handler, which makes deinitialised() true, and a fork handler, which makes forked_child()
+// true in the child. Called once, inside cuInit.
 void arm_end_of_process();
 
 // The simulated driver's state of one thread. Trivially destructible, because exit handlers of the
@@ -84,14 +86,15 @@ struct ThreadState {
   // The thread's context stack (cuCtxPushCurrent); null entries stand for no context.
   Context* stack[kDepth];
   int depth;  // Number of entries in `stack`; the last one is the thread's current context.
-  // True inside a call of a function whose name ends in _ptsz or _ptds: the default stream is then
-  // the thread's own.
+  // True while the thread is in a function whose name ends in _ptsz or _ptds: the default stream
+  // (null) is then the thread's own.
   bool per_thread_default;
-  // The thread's capture mode, as cuThreadExchangeStreamCaptureMode sets it; it says which captures
-  // of streams forbid calls to the thread.
+  // The thread's capture mode (cuThreadExchangeStreamCaptureMode). It decides which captures make
+  // calls of this thread fail: GLOBAL: its own ones, and the GLOBAL ones of other threads.
+  // THREAD_LOCAL: its own ones. RELAXED: none.
   CUstreamCaptureMode capture_mode;
 };
-// Returns the state of the calling thread.
+// Returns the simulated driver's state of the calling thread.
 ThreadState& thread_state();
 
 // Sets `context` to the calling thread's current context, and returns CUDA_SUCCESS. Returns

@@ -32,15 +32,16 @@ struct Device;
 struct MemoryPool;
 struct PhysicalHandle;
 
-// A green context: a part of a device's multiprocessors. Its handle, a CUgreenCtx, is the object's
-// address.
+// A green context (CUgreenCtx), which may use a part of a device's multiprocessors. Its handle is
+// the object's address.
 struct GreenContext {
-  Device* device = nullptr;  // The device whose primary context the green context holds; not owned.
+  // The device, whose primary context the green context retains; not owned.
+  Device* device = nullptr;
 };
 
-// A stream. Its handle, a CUstream, is the object's address. The stream stores the moment until
-// which it is busy. Kernels make it busy without being executed; copies and fills are done at once,
-// when the program submits them.
+// A stream. Its handle, a CUstream, is the object's address. Kernels are not executed: each only
+// puts off the moment until which the stream is busy. Copies and fills are done at once, when the
+// program submits them.
 struct Stream {
   Context* context = nullptr;  // The context that the stream belongs to.
   unsigned flags = 0;          // CUstream_flags with which the stream was made.
@@ -49,13 +50,16 @@ struct Stream {
   bool destroyed = false;      // True once the stream or its context was destroyed.
   // The moment at which all work that is queued in the stream is done; it may have passed.
   Clock::time_point busy_until{};
-  // The moment at which the stream reaches its last cuMemFreeAsync; the clock's epoch: none so far.
+  // The moment at which the stream reaches the last cuMemFreeAsync that the program has queued in
+  // it. Time 0 of the clock: none was queued.
   Clock::time_point last_free{};
   // Number of host functions (cuLaunchHostFunc) of the stream that are queued or running now.
   unsigned running_callbacks = 0;
-  // Number of host functions that were ever queued in the stream.
+  // Number of host functions that were queued in the stream since it was made. The next one gets
+  // this number.
   unsigned long long callbacks_queued = 0;
-  // Number of host functions of the stream that have ever returned.
+  // Number of host functions of the stream that have returned since it was made. The function with
+  // this number is the next to run.
   unsigned long long callbacks_finished = 0;
   // The capture into a graph in which the stream takes part; null if there is none.
   std::shared_ptr<Capture> capture;
@@ -70,10 +74,11 @@ struct Event {
   // (cuCtxRecordEvent).
   Stream* stream = nullptr;
   Clock::time_point at{};  // The moment at which the recorded event happens, if `recorded` is true.
-  // The capture into a graph during which the event was last recorded; null if there was none or it
-  // is over.
+  // The capture into a graph during which the event was last recorded. Empty if it was recorded
+  // outside of a capture, or if that capture has ended.
   std::weak_ptr<Capture> captured;
-  // Nodes (Node*) of the graph of `captured` on which work behind the event depends.
+  // Nodes (Node*) of the graph that the capture `captured` makes. A stream that waits for the event
+  // joins that capture, and its next node depends on these nodes.
   std::vector<void*> captured_nodes;
 };
 
@@ -102,10 +107,10 @@ constexpr unsigned kArrayMemory = 2;
 struct Range {
   CUdeviceptr start = 0;      // First address of the range.
   std::size_t requested = 0;  // Bytes of the range that the program asked for.
-  // Bytes of the device or the host that this range alone takes; 0 for a part of a slab, a memory
-  // pool or a physical handle. There are two exceptions. For kind `imported`, it is the size of the
-  // whole mapped file, although the range takes no memory. For kind `graph`, it is the range's own
-  // bytes, although the device's memory for graphs contains them already.
+  // Bytes of the device or the host that this range alone takes. 0 if the range is a part of a
+  // slab, of a memory pool or of a physical handle. For kind `imported`: size of the mapped file,
+  // which takes no further memory. For kind `graph`: bytes of the range, which
+  // Device::graph_reserved counts already.
   std::size_t held = 0;
   RangeKind kind = RangeKind::device;  // Kind of memory in the range.
   Context* context = nullptr;          // The context with which the range ends; null: no context.
@@ -118,7 +123,8 @@ struct Range {
   bool in_slab = false;              // True if the range is a part of a slab.
   // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; stored, but without effect.
   bool sync_memops = false;
-  MemoryPool* pool = nullptr;          // Only for kind `stream_ordered`: the pool of the block.
+  // Only for kind `stream_ordered`: the memory pool that owns the block.
+  MemoryPool* pool = nullptr;
   PhysicalHandle* physical = nullptr;  // Only for kind `mapping`: the handle that is mapped.
   // Only for kind `mapping`: the devices that may read. Bit n stands for the device with ordinal n,
   // bit 63 for the host (kHostBit).
@@ -136,8 +142,8 @@ struct Range {
   unsigned long long source = 0;
 };
 
-// The ranges of addresses that the driver gave to the program or that the program registered, by
-// start address. Callers hold Simulator::mutex.
+// Table of the ranges of addresses that the driver gave to the program or that the program
+// registered. Finds them by address. Callers hold Simulator::mutex.
 class RangeTable {
  public:
   // Adds a copy of the range, with a new buffer_id; replaces an entry that begins at the same
@@ -171,15 +177,16 @@ class RangeTable {
 // Memory from cuMemAlloc that the program has freed by cuMemFreeAsync. The device memory counts as
 // used until the program has synchronised with the stream in which it was freed.
 struct DeferredFree {
-  Range range;               // A copy of the memory's entry, which the RangeTable no longer has.
+  Range range;  // A copy of the entry that cuMemFreeAsync has removed from the RangeTable.
   Stream* stream = nullptr;  // The stream in which cuMemFreeAsync freed the memory.
 };
 
-// Device memory that a context has taken for its objects of one kind. The driver takes whole pages,
-// and keeps those of destroyed objects for later ones until the context ends (measured).
+// Device memory that a context has taken for its objects of one kind, such as streams. The driver
+// takes whole pages (2 MiB). It keeps the pages of destroyed objects for later objects until the
+// context ends (measured).
 struct ObjectMemory {
-  std::size_t used_bytes = 0;  // Bytes that live objects need.
-  std::size_t held_bytes = 0;  // Bytes of the pages that were taken for them.
+  std::size_t used_bytes = 0;  // Bytes of the pages that live objects use.
+  std::size_t held_bytes = 0;  // Bytes of all pages that were taken.
 };
 
 // A context. Its handle, a CUcontext, is the object's address.
@@ -192,20 +199,21 @@ struct Context {
   // of cuCtxGetApiVersion.
   unsigned api_version = 3020;
   unsigned long long id = 0;  // Id that no other context or stream of the process has.
-  // Bytes of the device that the driver uses for the context itself, without allocations of the
-  // program.
+  // Bytes of the device that the driver itself uses for the context; allocations of the program are
+  // not counted.
   std::size_t overhead = 0;
-  // Bytes of local memory that the context has taken for each thread of the device. If they are
-  // less than 1,024, each thread has the 1,024 bytes from the context's start, or none if
-  // local_given_back is true.
+  // Bytes of local memory of each thread; the context has them for as many threads as the device
+  // can run at once. Values below 1,024 count as 1,024, which each thread has from the context's
+  // start. If local_given_back is true, the context has no local memory.
   std::size_t local_bytes = 0;
-  // True after a launch failed for lack of local memory: the context then has given back all local
-  // memory, even the part that it had from its start.
+  // True while the context has no local memory at all. A failed request for local memory
+  // (take_local_memory()) sets this: the context then loses even the part from its start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
-  // Memory for the context's streams, and for its instantiated graphs.
+  // Device memory that the driver takes for the context's streams, and for its instantiated graphs.
   ObjectMemory stream_memory, graph_exec_memory;
-  bool heap_made = false;  // True once memory was taken for the heap of device-side malloc.
+  // True once the context has taken device memory for the heap of device-side malloc.
+  bool heap_made = false;
   // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear
   // memory wait until the number is 0.
   unsigned frees_waiting = 0;
@@ -220,7 +228,8 @@ struct Context {
   // Memory from cuMemAlloc that was freed by cuMemFreeAsync in streams with which the program has
   // not synchronised since.
   std::vector<DeferredFree> deferred;
-  // Values of cuCtxSetLimit, by CUlimit. A context has all limits that are supported.
+  // Limits of the context (cuCtxSetLimit), by CUlimit. Contains every limit that the simulated
+  // driver supports; others are refused.
   std::map<int, std::size_t> limits;
   // Value of cuCtxSetCacheConfig; stored, but without effect.
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
@@ -233,7 +242,7 @@ struct Context {
 struct Device {
   // `number`: CUDA ordinal in this process. `board_number`: number of the device in the machine, 0
   // to 63. `memory`: bytes of the device. `others`: bytes that another, made-up process holds.
-  // `processes`: tells of the memory that other processes hold; outlives the object.
+  // `processes`: tells how much memory other processes hold; outlives the object.
   Device(int number, int board_number, std::size_t memory, std::size_t others,
          DeviceShare& processes)
       : ordinal(number),
@@ -266,51 +275,55 @@ struct Device {
     share.publish(board, used);
   }
 
-  int ordinal;                // CUDA ordinal of the device in this process.
-  int board;                  // Number of the device in the machine, from 0.
-  DeviceShare& share;         // Tells processes that share the device how much memory others hold.
-  std::size_t capacity;       // Bytes of the device.
+  int ordinal;           // CUDA ordinal of the device in this process.
+  int board;             // Number of the device in the machine, from 0.
+  DeviceShare& share;    // Tells how much memory of the device other processes hold; not owned.
+  std::size_t capacity;  // Size of the device's memory in bytes.
   std::size_t other_process;  // Bytes that a made-up process holds (CUWARDEN_SIM_OTHER_PROCESS).
   // Most bytes of the device that this process may hold, set by an MPS server; SIZE_MAX: no limit.
   std::size_t process_limit = SIZE_MAX;
-  // Most bytes that the processes of this process's cgroup may hold: this process alone counts.
-  // SIZE_MAX: no limit.
+  // Most bytes of the device that this process's cgroup may hold; SIZE_MAX: no limit. Other
+  // processes of the cgroup are not counted.
   std::size_t cgroup_limit = SIZE_MAX;
-  // Bytes that the host's page cache takes, if the device shares its memory with the host.
+  // Bytes of the device that the host's page cache takes, if device and host share their memory;
+  // otherwise 0.
   std::size_t page_cache = 0;
-  std::size_t used = 0;      // Bytes of the device that this process holds.
-  AddressArena arena;        // Gives out addresses for the memory of the device.
-  bool had_context = false;  // True once the device had a context; its first one takes more memory.
+  std::size_t used = 0;  // Bytes of the device that this process holds.
+  AddressArena arena;    // Gives out addresses for the memory of the device.
+  // True once a context was made on the device. The first context takes more memory than later
+  // ones.
+  bool had_context = false;
   Context* primary = nullptr;  // The device's primary context; null if there is none.
-  // Number of calls of cuDevicePrimaryCtxRetain, less that of cuDevicePrimaryCtxRelease, for the
-  // present primary context.
+  // References to the primary context: number of cuDevicePrimaryCtxRetain calls less number of
+  // cuDevicePrimaryCtxRelease calls since it was made.
   unsigned primary_references = 0;
   unsigned primary_flags = 0;  // CUctx_flags with which the next primary context is made.
-  // Bytes of host memory that the device has mapped.
+  // Bytes of host memory that are mapped into the device's addresses.
   std::size_t host_mapped = 0;
   // Bytes of the device that the page tables for the mapped host memory take.
   std::size_t host_tables = 0;
   MemoryPool* default_pool = nullptr;  // The memory pool that the device has from the start.
   MemoryPool* current_pool = nullptr;  // The memory pool that cuMemAllocAsync uses.
-  // Bytes of the device that memory of launched graphs takes now.
+  // Bytes of the device in allocations that launched graphs have made and that are not freed.
   std::size_t graph_used = 0;
-  // Bytes of the device for memory of launched graphs: in use, or kept for the next launch until
-  // trim_device() gives them back.
+  // Bytes of the device that the driver holds for allocations of graphs: graph_used, and bytes that
+  // it keeps for later launches until trim_device() frees them.
   std::size_t graph_reserved = 0;
-  // Largest value that graph_used had at an allocation since the program last set this number to 0.
+  // Largest value of graph_used at an allocation, since the program last reset it
+  // (cuDeviceSetGraphMemAttribute).
   std::size_t graph_used_high = 0;
-  // Largest value of graph_reserved since the program last reset it.
+  // Largest value of graph_reserved since the program last reset it (cuDeviceSetGraphMemAttribute).
   std::size_t graph_reserved_high = 0;
 };
 
-// All objects of one type T to which the program has handles. A handle is an object's address; it
-// is live until the object is removed, and stale afterwards. Removed objects stay allocated, so
-// that no later object gets the address of a stale handle.
+// Table of all objects of one type T that the program knows by handles. A handle is the address of
+// its object: live until the object is removed, stale afterwards. Removed objects stay allocated,
+// so that no later object gets the address of a stale handle.
 template <typename T>
 class Handles {
  public:
-  // Returns the object whose live handle `handle` is; null if it is no handle of this table or a
-  // stale one. `Handle`: the handle's type, such as CUstream.
+  // Returns the object of a live handle; null if the handle is stale or belongs to no object of
+  // this table. `Handle`: type of the handle, such as CUstream.
   template <typename Handle>
   T* find(Handle handle) {
     T* object = reinterpret_cast<T*>(handle);
@@ -342,7 +355,7 @@ class Handles {
 
  private:
   std::unordered_set<T*> live_;  // Objects whose handles are live; owned by kept_.
-  // All objects that were ever added, removed ones included.
+  // All objects that were ever added, including the removed ones; they are never freed.
   std::vector<std::unique_ptr<T>> kept_;
 };
 

@@ -9,11 +9,11 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Sets `stream` to the stream that a handle of the program means in the context. A null handle
-// means the legacy default stream; inside a call by a _ptsz or _ptds name, the calling thread's own
-// default stream. A handle of a stream of another context is found, too. Returns
-// CUDA_ERROR_INVALID_HANDLE if there is no such stream, and CUDA_ERROR_CONTEXT_IS_DESTROYED if the
-// stream's context was destroyed.
+// Sets `stream` to the stream of a handle that the program has passed. A null handle means the
+// legacy default stream of `context`, or the calling thread's own default stream if the called
+// function's name ends in _ptsz or _ptds. Handles of streams of other contexts are found, too.
+// Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, and CUDA_ERROR_CONTEXT_IS_DESTROYED
+// if the stream's context was destroyed.
 CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
 
 // Returns the moment at which all work that is queued in the streams of the context is done; it may
@@ -24,9 +24,9 @@ Clock::time_point busy_until(const Context& context);
 // can then only end it, with an error. Returns true if there was such a capture.
 bool invalidate_captures(const Context& context);
 
-// True if the stream is the legacy default stream, and a blocking stream of its context is
-// captured. The two order their work against each other, so the driver refuses all work in the
-// legacy stream.
+// True if the stream is the legacy default stream, and a blocking stream of its context is being
+// captured into a graph. Work of the two would have to wait for each other, so the driver then
+// refuses all work in the legacy stream.
 bool is_implicitly_captured(const Stream& stream);
 // If `stream` is the legacy default stream, invalidates the captures of all blocking streams of its
 // context. The program can then only end them, with an error. Does nothing for any other stream.
@@ -68,10 +68,9 @@ bool idle(const Stream& stream);
 // give free chunks back to the device down to its release threshold. Callers make sure that the
 // stream has reached these frees and that the program has synchronised with the stream.
 void observe_frees(Stream& stream);
-// Calls observe_frees(), which releases memory that cuMemFreeAsync has freed, for each blocking
-// stream of the context that has done all its work up to its last cuMemFreeAsync by `moment`. To be
-// called after a wait for the legacy default stream, whose work comes after the work of all
-// blocking streams.
+// Calls observe_frees() for each blocking stream of the context that has reached its last
+// cuMemFreeAsync by `moment`: the freed memory is released. To be called after a wait for the
+// legacy default stream, since that is also a wait for all blocking streams.
 void observe_frees_before(Context& context, Clock::time_point moment);
 
 // Returns a new, idle stream of the context. The caller enters it in Simulator::streams and

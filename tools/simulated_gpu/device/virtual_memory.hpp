@@ -1,6 +1,6 @@
-// Physical handles (cuMemCreate) of the virtual memory functions. A handle stands for memory that
-// can be mapped at several addresses at once; bytes written through one address are read through
-// the others.
+// Physical handles (cuMemCreate) of the virtual memory functions. A handle owns memory that can be
+// mapped at several addresses at once; bytes written through one address are read through the
+// others.
 #pragma once
 
 #include "tools/simulated_gpu/device/state.hpp"
@@ -14,14 +14,14 @@ struct PhysicalHandle {
   CUmemAllocationProp properties{};
   Device* device = nullptr;  // The device that has the memory; null for host memory.
   std::size_t size = 0;      // Bytes of the memory behind the handle.
-  // Address at which the simulator itself has mapped the memory; mappings for the program are
-  // copies of this one (mremap). Null once the memory was freed.
+  // Address in this process at which the simulator itself has mapped the memory. Mappings for the
+  // program are made from this one (mremap). Null once the memory was freed.
   void* window = nullptr;
   // Descriptor of the file that contains the memory, if the handle may be exported or was imported;
   // otherwise -1. Closed when the memory is freed.
   int descriptor = -1;
-  // True if the handle was imported from a descriptor: another handle made the memory, and its
-  // bytes are counted as used for that handle alone.
+  // True if the handle was imported from a descriptor. The memory was made by another handle, and
+  // only that one counts its bytes as used.
   bool imported = false;
   // Number of the program's calls that gave it the handle (create, import, retain), less the number
   // of its calls of cuMemRelease.
@@ -34,10 +34,10 @@ struct PhysicalHandle {
 Handles<PhysicalHandle>& physical_handles();
 
 // Makes a physical handle of `size` bytes, with one reference; the table physical_handles() owns
-// it. `descriptor`: file that contains the memory; the handle closes it if the call succeeds, else
-// the caller. -1: anonymous memory. `imported`: true if another handle has made the memory;
-// otherwise the bytes of device memory are counted as used of the device. Returns null if the
-// system or the device has too little memory.
+// it. `descriptor`: file that contains the memory; -1: anonymous memory. If the call succeeds, the
+// handle owns the descriptor; otherwise the caller still does. `imported`: true if another handle
+// has made the memory. If false, `size` bytes are counted as used of the device, or of no device
+// for host memory. Returns null if the system or the device has too little memory.
 PhysicalHandle* make_physical(const CUmemAllocationProp& properties, std::size_t size,
                               int descriptor, bool imported);
 // Frees the handle's memory if the handle has no references and no mappings left; otherwise does

@@ -1,6 +1,6 @@
-// Submits copies and fills to streams. Bytes move at once, when the program makes the call; in the
-// stream the work takes no time. In a stream that is captured into a graph, the work becomes a node
-// instead.
+// Submits copies and fills to streams. The bytes move during the program's call, and the work does
+// not make the stream busy. If the stream is being captured into a graph, the graph gets a node for
+// the work instead.
 #pragma once
 
 #include <utility>
@@ -26,23 +26,23 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
   return work();
 }
 
-// Takes the device memory that a launch of the kernel needs: local memory, and for device-side
-// malloc its code and heap. Memory that the context has already is not taken again. Called when the
-// kernel is launched or its graph instantiated. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has
-// too little memory, or CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
+// Makes sure that the context has the device memory that a launch of the kernel needs: local
+// memory, and for device-side malloc the driver's code and the heap. Called when the kernel is
+// launched or its graph instantiated. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too little
+// memory, or CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
 CUresult prepare_launch(Context&, const Kernel&);
 
-// True if the device of the calling thread's context may access `size` bytes from `address` in
-// memory that the driver gave out. `write`: true if the access writes. `host_allowed`: true if
-// ordinary host memory, outside of all addresses of devices, counts as accessible, too. False if
-// the thread has no current context.
+// True if the device of the calling thread's context may access `size` bytes from `address`. They
+// must lie in memory that the driver gave to the program. `write`: true for a write, false for a
+// read. `host_allowed`: true if ordinary host memory counts as accessible, too. False if the thread
+// has no current context.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// Copies the rows that the parameters describe, at once. If a row is longer than the pitch of the
-// source or of the destination, or an array's handle is not valid, copies nothing and returns
-// CUDA_ERROR_INVALID_VALUE. Returns this error also at the first row that the current context's
-// device may not access; the rows before that one are copied.
+// Copies the rows that the parameters describe; they are copied when the function returns. If a row
+// is longer than the pitch of the source or of the destination, or an array's handle is not valid,
+// copies nothing and returns CUDA_ERROR_INVALID_VALUE. Returns this error also at the first row
+// that the current context's device may not access; the rows before that one are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
 // Fills the rows that the parameters describe, at once. Returns CUDA_ERROR_INVALID_VALUE, and fills
 // nothing, if the current context's device may not write to all these rows.

@@ -1,5 +1,5 @@
-// Included by all files with the driver's exported functions (entry points): their prototypes, the
-// simulator's state, and objects that take its lock.
+// Included by all files with the simulated driver's exported functions (entry points): prototypes
+// of these functions, the simulator's state, and objects that take its lock.
 #pragma once
 
 #include <mutex>
@@ -23,7 +23,7 @@ namespace cuwarden::simulated_gpu {
 // Functions to which `lock` is passed may release the lock while they wait, and take it again.
 struct Locked {
   Simulator& sim = simulator();  // State of the simulated driver in this process.
-  // The hold on the simulator's lock.
+  // Holds the simulator's lock.
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
@@ -36,10 +36,10 @@ struct InContext : Locked {
   CUresult error = current_context(context);
 };
 
-// Invalidates each capture of streams into a graph that forbids the running call, by the modes of
-// the capture and of the calling thread. Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, which the
-// caller returns to the program, if there is such a capture; otherwise CUDA_SUCCESS. Called by
-// exported functions that CUDA forbids during a capture.
+// For exported functions that CUDA forbids during a capture of streams into a graph. The modes of
+// the capture and of the calling thread decide if a capture forbids the call. Invalidates each
+// capture that does, and then returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with which the
+// function must fail. Returns CUDA_SUCCESS if no capture forbids the call.
 CUresult refuse_under_capture(Simulator& sim);
 
 }  // namespace cuwarden::simulated_gpu

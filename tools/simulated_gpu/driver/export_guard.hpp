@@ -10,9 +10,10 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Checks at the start of a call of an exported function of the simulated driver if the call may go
-// on. If the function's name ends in _ptsz or _ptds, the default stream is the calling thread's own
-// while the object exists. Each call has one object, from its start to its end.
+// Each call of an exported function of the simulated driver makes one object at its start, and
+// destroys it at its end. The constructor checks if the call may go on (`refusal`). If the
+// function's name ends in _ptsz or _ptds, the default stream is the calling thread's own while the
+// object exists.
 class ExportGuard {
  public:
   // `site`: the function that the program has called. `per_thread`: true if its name ends in _ptsz
@@ -27,8 +28,8 @@ class ExportGuard {
   ExportGuard& operator=(const ExportGuard&) = delete;
 
   // CUDA_SUCCESS if the call may go on; otherwise the error that the call must return without doing
-  // anything. The process is then ending, is a forked child, or has not called cuInit, or a rule of
-  // CUWARDEN_SIM_FAIL makes the call fail.
+  // anything. Reasons: the process is ending, is a forked child, or has not called cuInit; or a
+  // rule of CUWARDEN_SIM_FAIL makes the call fail.
   const CUresult refusal;
 
  private:
@@ -38,12 +39,12 @@ class ExportGuard {
   bool outer_;  // Value of ThreadState::per_thread_default before the call.
 };
 
-// One row of the table from which the simulated cuGetProcAddress answers: the function that a name
-// means from one CUDA version on.
+// One row of the table from which the simulated cuGetProcAddress answers: the function that it
+// returns for a name from a certain CUDA version on.
 struct LookupRow {
   const char* name;  // Name of a driver function without _vN, _ptsz or _ptds, such as cuMemAlloc.
-  // CUDA version from which on the row holds, such as 3020 for 3.2. The row holds up to the version
-  // of the next row with an equal name.
+  // CUDA version from which on the row holds, such as 3020 for 3.2. The next row with an equal name
+  // holds from its own version on.
   int since;
   void* plain;  // Address of the function with the legacy default stream.
   // Address of the function with the thread's own default stream; null if there is none.

@@ -1,5 +1,5 @@
-// Gives out addresses for the memory of one simulated device, in pages of 2 MiB. Host memory is
-// used for a page once it is touched, until its range is given back. New regions of addresses are
+// Hands out addresses for the memory of one simulated device, in pages of 2 MiB. A page takes host
+// memory from the first access to it until its range is given back. New regions of addresses are
 // reserved when needed, so that fragmentation of addresses makes no request fail.
 #pragma once
 
@@ -37,8 +37,8 @@ class AddressArena {
   // a multiple of 2 MiB. Uses the smallest gap that is large enough; without one, reserves another
   // region from the system. Returns 0 if the system refuses that.
   CUdeviceptr take(std::size_t size);
-  // Gives back a whole range of `size` bytes that take() has returned. Its contents are lost;
-  // take() may return it again, filled with zeros.
+  // Frees a whole range of `size` bytes of addresses that take() has returned. The contents are
+  // lost; a later take() may return the range again, filled with zeros.
   void give(CUdeviceptr start, std::size_t size);
   // True if the address lies in a region that this object has reserved, whether take() has returned
   // it or not.
@@ -57,7 +57,7 @@ class AddressArena {
   // Start and size in bytes of each region of addresses that is reserved from the system.
   std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
   std::map<CUdeviceptr, std::size_t> gaps_;  // Start → bytes of each free range of addresses.
-  // Bytes and start of each free range of addresses.
+  // Bytes and start of each free range of addresses, the smallest range first.
   std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
 };
 

@@ -41,22 +41,22 @@ class DeviceShare {
   // 0 to 63. Does nothing if the devices are not shared.
   void each(int device, const std::function<void(int, std::size_t)>& visit) const;
 
-  // Holds a lock among the processes that share the devices while the object exists. A process that
-  // takes device memory holds the lock from its look at the free bytes until it has called
-  // publish(). So two processes cannot both take the last free bytes.
+  // While the object exists, holds a lock that excludes the other processes that share the devices.
+  // A process that takes device memory holds the lock from the moment it reads the free bytes until
+  // it has called publish(). So two processes cannot both take the last free bytes.
   class Taking {
    public:
-    // Waits until no other process holds the lock of `share`, and takes it; the destructor gives it
-    // back. Does not exclude threads of this process. Does nothing if the devices are not shared.
+    // Waits until no other process holds the lock of `share`, and takes it; the destructor releases
+    // it. Does not exclude threads of this process. Does nothing if the devices are not shared.
     // `share` outlives the object.
     explicit Taking(const DeviceShare& share);
-    // Gives the lock back.
+    // Releases the lock.
     ~Taking();
     Taking(const Taking&) = delete;
     Taking& operator=(const Taking&) = delete;
 
    private:
-    const DeviceShare& share_;  // Devices to whose shared file the lock belongs; not owned.
+    const DeviceShare& share_;  // The object whose shared file contains the lock; not owned.
   };
 
  private:

@@ -15,10 +15,10 @@ constexpr std::size_t kKiB = 1024;         // Bytes of a KiB.
 constexpr std::size_t kMiB = 1024 * kKiB;  // Bytes of a MiB.
 constexpr std::size_t kGiB = 1024 * kMiB;  // Bytes of a GiB.
 
-// One rule of CUWARDEN_SIM_FAIL, by which calls of a function of the driver fail. Its text is one
-// of `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
-// `function:lost:n[:code[:hang]]` and `function:*[:code]`. Except after `lost`, `signal` or `hang`
-// may stand for the code.
+// One rule of CUWARDEN_SIM_FAIL, by which calls of a function of the driver fail. The text of a
+// rule is one of `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
+// `function:lost:n[:code[:hang]]` and `function:*[:code]`. The code may be replaced by the word
+// `signal` or `hang`, but not after `lost`.
 struct FaultRule {
   // Says which calls of the rule's function fail; n is the number in the rule's text.
   enum class Calls {
@@ -33,14 +33,14 @@ struct FaultRule {
   std::string function;
   // Number of the call, from 1, to which `calls` refers; 0 (`*` in the rule): every call fails.
   unsigned long long n = 0;
-  Calls calls = Calls::nth;  // Calls that fail if n is not 0.
+  Calls calls = Calls::nth;  // Calls that fail, by their number n; unused if n is 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
-  // Action of a call that the rule names, instead of a failure. With Calls::lost, `hang` concerns
-  // the calls after the one that lost the device.
+  // Action that replaces the failure of a call. With Calls::lost, `hang` is the action of the calls
+  // after the one with which the device was lost.
   enum class Instead {
-    nothing,  // No other action: the call fails.
-    // The call raises SIGUSR1 in its thread while it holds the simulated driver's lock, and goes
-    // on.
+    nothing,  // The failure is not replaced.
+    // The call raises SIGUSR1 in its thread while it holds the simulated driver's lock; then it
+    // goes on as usual.
     signal,
     hang,  // The call takes the simulated driver's lock and never returns.
   };
@@ -84,18 +84,20 @@ enum class VirtualMemory {
 // environment variable is not set, is empty, or has a value that is not accepted.
 struct Settings {
   std::size_t memory = 16 * kGiB;  // CUWARDEN_SIM_MEMORY: bytes of each device.
-  // CUWARDEN_SIM_DEVICES: number of devices of the machine, of which the process may see fewer.
+  // CUWARDEN_SIM_DEVICES: number of devices of the machine, 0 to 64. The process may see fewer of
+  // them (`visible`).
   int devices = 1;
-  // Numbers in the machine, from 0, of the devices that this process can use, by their CUDA
-  // ordinal: those in CUDA_VISIBLE_DEVICES, up to an entry that is no device's number. All devices
-  // if this variable or CUWARDEN_SIM_DEVICES is not set.
+  // Devices that this process can use. The index is the CUDA ordinal, the value the number of the
+  // device in the machine, from 0. They are the numbers in CUDA_VISIBLE_DEVICES before the first
+  // entry that is no device's number; all devices if that variable or CUWARDEN_SIM_DEVICES is not
+  // set.
   std::vector<int> visible{0};
   // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
   std::size_t pinned_limit = 0;
   // CUWARDEN_SIM_OTHER_PROCESS: bytes of each device that a made-up process holds.
   std::size_t other_process = 0;
-  // CUWARDEN_SIM_OTHER_PID: pid by which NVML lists the made-up process; 0: process 1 stands for
-  // it.
+  // CUWARDEN_SIM_OTHER_PID: pid by which NVML lists the made-up process; 0: the pid is 1, or 2 if
+  // this process itself is process 1.
   int other_pid = 0;
   // CUWARDEN_SIM_SHARED: path of the file by which processes share the devices; empty: each process
   // has devices of its own.
@@ -116,8 +118,8 @@ struct Settings {
   // limit.
   std::size_t cgroup_limit = 0;
   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: most bytes that this process may have of a device, by CUDA
-  // ordinal; a device that is not in the map has no limit. Read only if CUWARDEN_SIM_MPS is 1,
-  // which stands for a running MPS server.
+  // ordinal; a device that is not in the map has no limit. Read only if CUWARDEN_SIM_MPS is 1: then
+  // an MPS server is taken to run.
   std::map<int, std::size_t> memory_limits;
   // CUWARDEN_SIM_DRIVER_VERSION: CUDA version that the driver supports, such as 13000 for 13.0.
   int driver_version = 13000;

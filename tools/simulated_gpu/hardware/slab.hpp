@@ -31,8 +31,8 @@ class Slab {
   // Marks `units` consecutive units of the slab as taken, in the first run of free units that is
   // long enough. Returns the index of the first unit. `units`: 1 to largest_run().
   unsigned take(unsigned units);
-  // Marks `units` units of the slab, from the index `first` on, as free. take(units) has returned
-  // this index.
+  // Marks `units` units of the slab, from the index `first` on, as free. `first`: an index that
+  // take(units) has returned.
   void give(unsigned first, unsigned units);
   // Returns the number of units in the slab's longest run of free units; 0 if all are taken.
   unsigned largest_run() const { return largest_; }
@@ -81,8 +81,8 @@ class SlabHeap {
 
  private:
   std::map<CUdeviceptr, Slab> slabs_;  // All slabs of the context, by address of the page.
-  // Number of units in the longest run of free units, and address of the page, of each slab that is
-  // not full.
+  // Slabs with free units, by the length of their longest run of free units. Each entry is that
+  // length, in units, and the address of the slab's page.
   std::set<std::pair<unsigned, CUdeviceptr>> by_room_;
 };
 

@@ -1,6 +1,6 @@
-// The device code inside the program, for the simulated runtime (libcudart). Code that nvcc
-// generates registers it before main(). The runtime loads it into the driver when the program first
-// uses it.
+// Finds the kernels and variables of the device code inside the program, for the simulated runtime
+// (libcudart). Host code that nvcc generates registers the device code before main(). The runtime
+// loads it into the driver when the program first uses it.
 #pragma once
 
 #include "tools/simulated_gpu/runtime/runtime_state.hpp"
@@ -15,10 +15,11 @@ namespace cuwarden::simulated_runtime {
 cudaError_t find_kernel(const void* function, CUfunction& found);
 
 // Sets `address` and `size` (bytes) to those of a __device__ variable in device memory. First makes
-// a context current if the calling thread has none (ensure_context()). `symbol`: the host address
-// that stands for the variable. Returns cudaErrorInvalidSymbol if there is no such variable, or the
-// error of ensure_context() or of a driver call that failed. Returns cudaErrorNotSupported, after
-// setting both, if the variable is larger than the 64 KiB that the simulated driver gives to each.
+// a context current if the calling thread has none (ensure_context()). `symbol`: host address of
+// the variable's shadow, by which nvcc has registered the variable. Returns cudaErrorInvalidSymbol
+// if there is no such variable, or the error of ensure_context() or of a driver call that failed.
+// Returns cudaErrorNotSupported, after setting both, if the variable is larger than the 64 KiB that
+// the simulated driver gives to each.
 cudaError_t find_variable(const void* symbol, CUdeviceptr& address, size_t& size);
 
 }  // namespace cuwarden::simulated_runtime

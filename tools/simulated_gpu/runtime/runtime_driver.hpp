@@ -19,15 +19,15 @@ namespace cuwarden::simulated_runtime {
 // true for the form whose default stream is the thread's own, if the function has one.
 void* query_driver(const char* name, int version, bool per_thread);
 
-// True during a call of a runtime function whose name ends in _ptsz or _ptds, in the calling
-// thread: the default stream is then the thread's own.
+// True while the calling thread is in a runtime function whose name ends in _ptsz or _ptds: the
+// default stream is then the thread's own, otherwise the legacy one.
 bool per_thread_default();
 
-// Sets the result of per_thread_default() in the calling thread, by which the thread's default
-// stream is its own or the legacy one. The destructor restores the earlier result.
+// While the object exists, per_thread_default() returns in this thread the value that the
+// constructor got. Each exported function of the runtime makes one at its start.
 class PerThreadDefault {
  public:
-  // `per_thread`: true if the default stream is the thread's own.
+  // `per_thread`: true if the default stream is to be the thread's own, false for the legacy one.
   explicit PerThreadDefault(bool per_thread);
   // Restores the result of per_thread_default() from before the object was made.
   ~PerThreadDefault();
@@ -38,9 +38,9 @@ class PerThreadDefault {
   bool outer_;  // Result of per_thread_default() before the object was made.
 };
 
-// A function of the driver (libcuda), as a callable object; defined below for functions that return
-// a CUresult. `AskedAs`: type with the static members `name` and `version`, by which
-// cuGetProcAddress finds the function. `Function`: type of a pointer to the function.
+// A function of the driver (libcuda), as a callable object. Only the specialisation for functions
+// that return a CUresult is defined. `AskedAs`: type with the static members `name` and `version`,
+// by which cuGetProcAddress finds the function. `Function`: type of a pointer to the function.
 template <typename AskedAs, typename Function>
 struct DriverFunction;
 
@@ -69,8 +69,8 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
   static constinit inline std::atomic<void*> found_[2]{};
 };
 
-// Makes a callable object for a function of the driver, in exactly the version that `symbol` names,
-// such as DRIVER(cuMemAlloc_v2).
+// Makes a callable object for the driver's function `symbol`, in exactly the version of this name:
+// DRIVER(cuMemAlloc_v2) calls the second version.
 #define DRIVER(symbol)                                                                           \
   ::cuwarden::simulated_runtime::DriverFunction<::cuwarden::simulated_runtime::asked_as::symbol, \
                                                 decltype(&::symbol)> {}

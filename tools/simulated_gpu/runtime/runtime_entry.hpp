@@ -7,15 +7,14 @@
 
 namespace cuwarden::simulated_runtime {
 
-// Returns the address to which a pointer of the runtime points, in the driver's type for addresses
-// of device memory.
+// Converts a pointer to device memory from the runtime's type to the driver's.
 inline CUdeviceptr device_address(const void* pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
 // Makes sure that the calling thread has a current context, and calls the driver's function
-// `symbol`, such as cuMemAlloc_v2, with the arguments. If one of both fails, returns the
-// cudaError_t from the function in which the macro stands.
+// `symbol`, such as cuMemAlloc_v2, with the arguments. If either fails, the function that contains
+// the macro returns the error.
 #define CALL(symbol, ...)                               \
   do {                                                  \
     RUNTIME_TRY(ensure_context());                      \

@@ -17,8 +17,8 @@ namespace cuwarden::simulated_runtime {
 // enumerations have equal values.
 inline cudaError_t error_of(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// Calls cuInit, once in the process. Returns the result of that call, also when called again, or
-// cudaErrorInsufficientDriver if there is no driver.
+// Calls cuInit when called for the first time in the process. Every call returns the result of that
+// cuInit, or cudaErrorInsufficientDriver if there is no driver.
 cudaError_t initialise();
 // Makes sure that the calling thread has a current context. A context that the program made current
 // stays; otherwise the primary context of the thread's device becomes current, and is made if
@@ -28,27 +28,28 @@ cudaError_t ensure_context();
 // Stores `error` as the calling thread's last error, for cudaGetLastError, unless it is
 // cudaSuccess. Returns `error`.
 cudaError_t record(cudaError_t error);
-// Returns the calling thread's last error; cudaSuccess if there is none. If `clear`, the thread has
-// none afterwards.
+// Returns the calling thread's last error; cudaSuccess if there is none. `clear`: true to set it to
+// cudaSuccess, as cudaGetLastError does.
 cudaError_t last_error(bool clear);
 
 // Returns the ordinal of the calling thread's device (cudaSetDevice); 0 at first.
 int thread_device();
-// Sets the calling thread's device. `device`: CUDA ordinal. If `with_context`, also makes the
+// Sets the calling thread's device. `device`: CUDA ordinal. `with_context`: true to also make the
 // device's primary context current. Returns cudaErrorInvalidDevice, and changes nothing, if there
-// is no such device. If only the context cannot be made current, returns that error, and the device
-// is set all the same.
+// is no such device. If the context cannot be made current, returns that error, but the device is
+// set.
 cudaError_t set_thread_device(int device, bool with_context);
-// Forgets the primary context that the runtime has retained of a device, because the program has
-// reset the device (cudaDeviceReset). Threads in which it is current get a new one at their next
-// call. `device`: CUDA ordinal.
+// Forgets that the runtime has retained the device's primary context, because the program has reset
+// the device (cudaDeviceReset). A thread in which the old context is current retains a new one at
+// its next call. `device`: CUDA ordinal.
 void forget_primary(int device);
 // Releases every primary context that the runtime has retained. Called when the process ends.
 void release_primaries();
 
-// Makes sure that the calling thread has a current context, then calls a function of the driver
-// with the arguments, each converted to the driver's type by as(). For functions of the runtime
-// whose parameters are those of `function`. Returns cudaSuccess or the runtime's error.
+// Does the work of a runtime function that has the same parameters as the driver's `function`.
+// Makes sure that the calling thread has a current context, then calls `function` with the
+// arguments, each converted to the driver's type by as(). Returns cudaSuccess or the error of
+// either step.
 template <typename... Parameters, typename AskedAs, typename... Arguments>
 cudaError_t forward(DriverFunction<AskedAs, CUresult (*)(Parameters...)> function,
                     Arguments... arguments) {

@@ -1,5 +1,5 @@
-// One function for each kind of allocation call. It allocates, frees a part, and keeps an account
-// of both. The memory that it leaves is the leak that the report must show.
+// One function for each kind of allocation call. Each allocates, frees a part, and counts both in
+// the program's account. The report must show the memory that is not freed as leaks.
 #pragma once
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
@@ -8,60 +8,64 @@ namespace allocation_calls {
 
 using expected::Account;
 
-// Allocates linear device memory by cudaMalloc, its pitched forms, and the driver's calls. Frees a
-// part; the rest is a leak. `Account` counts both.
+// Allocates linear device memory by cudaMalloc, by the calls for pitched memory, and by the
+// driver's calls. Frees a part; the rest is a leak. `Account` counts the allocations and the frees.
 void linear(Account&);
 // Allocates page-locked host memory by each of the four calls for it. Frees a part; the rest is a
-// leak. `Account` counts both.
+// leak. `Account` counts the allocations and the frees.
 void pinned(Account&);
 // Registers host memory (cudaHostRegister) and unregisters a part; the rest is a leak. `Account`
-// counts both.
+// counts the registrations and their ends.
 void registered(Account&);
-// Allocates managed memory and frees a part; the rest is a leak. `Account` counts both.
+// Allocates managed memory and frees a part; the rest is a leak. `Account` counts the allocations
+// and the frees.
 void managed(Account&);
 // Makes arrays and mipmapped arrays, by runtime and driver, and destroys a part; the rest is a
-// leak. `Account` counts both.
+// leak. `Account` counts the arrays that were made and destroyed.
 void arrays(Account&);
 // Allocates memory in stream order (cudaMallocAsync) from the default memory pool. Frees a part;
-// the rest is a leak. `Account` counts both.
+// the rest is a leak. `Account` counts the allocations and the frees.
 void stream_ordered(Account&);
 // Allocates memory in stream order from a memory pool that it has made. Frees a part; the rest is a
-// leak. `Account` counts both.
+// leak. `Account` counts the allocations and the frees.
 void pools(Account&);
 // Makes memory by cuMemCreate and maps it by cuMemMap. Releases and unmaps a part; the rest is a
-// leak. `Account` counts both.
+// leak. `Account` counts the allocations and the frees.
 void virtual_memory(Account&);
 // Exports memory, and imports its handle (cuMemImportFromShareableHandle) into the same process.
-// Releases all. `Account` counts both.
+// Releases all. `Account` counts the imports and their ends as allocations and frees.
 void imported_handle(Account&);
 // Imports the same memory twice as external memory (cuImportExternalMemory), and ends one import;
-// the other one is a leak. `Account` counts both.
+// the other one is a leak. `Account` counts the imports and their ends as allocations and frees.
 void imported_external_memory(Account&);
-// Starts this program again, so that the new process opens memory of this one by an IPC handle.
-// `Account` counts the memory of this process only.
+// Starts this program again as a second process, which opens memory of this process by an IPC
+// handle. `Account` counts the allocations of this process only.
 void imported_ipc(Account&);
-// Opens another process's memory several times, and closes it once too seldom, which is a leak.
-// `Account` counts both. `handle`: its IPC handle (cudaIpcMemHandle_t) in 128 hexadecimal digits.
-// Runs in the process that imported_ipc() starts.
+// Opens another process's memory several times, and closes it once less, which is a leak. `Account`
+// counts each opening and closing. `handle`: its IPC handle (cudaIpcMemHandle_t) in 128 hexadecimal
+// digits. Runs in the process that imported_ipc() starts.
 void opened_ipc(Account&, const char* handle);
 // Makes a graph with a memory node and never launches it. So nothing is allocated, and `Account`
 // counts nothing.
 void graph_never_launched(Account&);
 // Launches a graph that allocates memory and does not free it. `Account` counts the allocation.
 void graph_launched(Account&);
-// Launches a graph that allocates memory and frees it. `Account` counts both, for each launch.
+// Launches a graph that allocates memory and frees it. `Account` counts the allocation and the free
+// of each launch.
 void graph_freed(Account&);
-// Captures a stream-ordered allocation into a graph: only the graph's launch allocates. `Account`
-// counts that.
+// Captures a stream-ordered allocation into a graph. Only a launch of the graph allocates memory,
+// and `Account` counts this allocation.
 void captured(Account&);
-// Launches a graph in which one node takes the address that another one has freed. The memory is
-// then freed in several ways, but for a last time. `Account` counts all of it.
+// Launches a graph in which one node allocates at the address that another node has freed. Then
+// frees the memory in several ways; the memory of the last launch is a leak. `Account` counts all
+// allocations and frees.
 void graph_address_reused(Account&);
-// Launches a graph repeatedly, of which each launch frees the memory that the launch before has
-// left. `Account` counts all of it.
+// Launches a graph repeatedly; each launch frees the memory that the launch before has allocated.
+// `Account` counts all allocations and frees.
 void graph_freed_by_the_next_launch(Account&);
-// Allocates memory in contexts and ends the contexts, which releases the memory that they own.
-// `Account` counts both.
+// Allocates memory in contexts and ends the contexts, which releases the memory that they own. A
+// handle of cuMemCreate belongs to no context, and is a leak. `Account` counts the allocations and
+// the releases.
 void contexts(Account&);
 
 }  // namespace allocation_calls

@@ -1,5 +1,5 @@
-// The function by which PyTorch's allocators tell a profiler of their memory, as libc10.so declares
-// it.
+// Stands in for the function of PyTorch's libc10.so by which its allocators report their memory to
+// a profiler. Declarations are as in PyTorch.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,18 @@ using ReportedSize = std::size_t;
 
 namespace c10 {
 
+// Kinds of devices that have memory.
 enum class DeviceType : std::int8_t { CPU = 0, CUDA = 1 };
 
+// A device: its kind, and its index among the devices of this kind (for CUDA the ordinal).
 struct Device {
   DeviceType type;
   std::int8_t index;
 };
 
+// Reports that an allocator has handed out or taken back a block. `bytes`: size of the block;
+// negative: it was freed. `allocated`, `reserved`: bytes that the allocator has handed out, and
+// bytes that it has taken from CUDA.
 void reportMemoryUsageToProfiler(void* address, std::int64_t bytes, ReportedSize allocated,
                                  ReportedSize reserved, Device device);
 // Number of reports so far, and the bytes of the last one.

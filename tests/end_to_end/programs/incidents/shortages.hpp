@@ -17,12 +17,14 @@ std::string text(const char* name, const char* otherwise);
 // missing.
 std::size_t number(const char* name, std::size_t otherwise);
 
-// Facts that the program itself knows about its request that was to fail; its last line of output.
+// Facts that the program itself knows about its request that is to fail. It prints them as its last
+// line of output.
 struct Facts {
-  // Bytes that were requested, bytes that were free then, and bytes that the program holds or has
-  // lost by its own count. Numbers of its requests that failed, and that were served.
+  // requested: bytes of the request. free: free bytes of the device right before it. figure: bytes
+  // that the program holds, or cannot use, by its own count. failures, served: numbers of its
+  // requests that failed and that were served.
   std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
-  // Bytes that leave() has allocated, to leave little of the device free.
+  // Bytes that leave() has allocated so that little of the device is free.
   std::size_t held_beside = 0;
 };
 // The facts that the program prints at its end.
@@ -33,7 +35,8 @@ extern Facts facts;
 void* allocate(std::size_t bytes);
 // Returns the free bytes of the current device, as cudaMemGetInfo tells.
 std::size_t free_bytes();
-// Allocates device memory until about `room` bytes are free; nothing if no more are free already.
+// Allocates device memory until about `room` bytes of the device are free. Does nothing if only
+// `room` bytes or less are free already.
 void leave(std::size_t room);
 // Makes the request that is to fail, and notes the facts about it. Returns its memory; null if it
 // was refused.
@@ -42,7 +45,7 @@ void* request(std::size_t bytes);
 // Runs the situation pinned, registered or managed, in which a request for host memory fails. Does
 // nothing for other situations. In host_shortages.cpp.
 void of_the_host(const std::string& situation);
-// Keeps a stream (CUstream or cudaStream_t) busy for this time, by a kernel. In
+// Keeps a stream (CUstream or cudaStream_t) busy for so many milliseconds, by a kernel. In
 // freeing_shortage.cpp.
 void work_in(void* stream, std::size_t milliseconds);
 // Runs the situation freeing, in which another thread frees the memory that a request needs. Does

@@ -1,5 +1,5 @@
-// The driver cuts small requests from slabs, which come back only when their last piece is freed:
-// how to lock much of a device in them. (Included by device code, too: C++17.)
+// Locks much of a device in slabs. (The driver cuts small requests from slabs of 2 MiB, which go
+// back to the device only when their last piece is freed.) Included by device code, too: C++17.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,8 +19,8 @@ inline std::size_t free_bytes() {
   return free;
 }
 
-// Returns true if two requests of 3 MiB take more than 6 MiB of the device. The driver has served
-// them then, which rounds such sizes up; cuwarden's pool does not.
+// Returns true if two requests of 3 MiB take more than 6 MiB of the device. Then the driver serves
+// them, since it rounds such sizes up to 4 MiB; cuwarden's pool does not.
 inline bool are_rounded_up() {
   constexpr std::size_t size = std::size_t{3} << 20;
   void* made[2] = {};
@@ -31,10 +31,10 @@ inline bool are_rounded_up() {
   return taken > 2 * size;
 }
 
-// Locks more than a fiftieth of the current device in slabs (units of the driver, mostly freed),
-// for the life of the process. Then waits until requests of 3 MiB are no longer rounded up, since
-// cuwarden's pool serves them. Returns false if an allocation fails, or if they are still rounded
-// up 100 seconds later.
+// Locks more than a fiftieth of the current device in the driver's slabs, for the life of the
+// process: fills slabs with small allocations, and frees all but one in each. Then waits until
+// requests of 3 MiB are no longer rounded up, since cuwarden's pool serves them. Returns false if
+// an allocation fails, or if they are still rounded up 100 seconds later.
 inline bool lock_slabs() {
   constexpr std::size_t small = std::size_t{64} << 10, in_slab = (std::size_t{2} << 20) / small;
   std::size_t free = 0, total = 0;

@@ -1,6 +1,6 @@
-// Pieces of memory of many sizes that live at once, each with its own contents, and a copy of each
-// on the host. A test changes a piece and its copy in the same way, and then all are compared byte
-// by byte. The tests do not know if the pool or the driver serves a piece.
+// Pieces of device memory of many sizes, each with a copy of its contents on the host. A test
+// changes a piece and its copy in the same way. Then all pieces are compared with their copies. The
+// tests do not know if cuwarden's pool or the driver serves a piece.
 #pragma once
 
 #include <cuda.h>
@@ -16,8 +16,9 @@
 namespace cuwarden::memory_contract {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;  // numbers of bytes
-// Sizes in bytes of the pieces of memory that all tests use. They lie below the driver's step and
-// above it, within slabs and beyond them. Some fill pages, and some would waste much of a page.
+// Sizes in bytes of the pieces of memory that all tests use: below and above the driver's step of
+// 512 bytes, and below and above its slabs of 2 MiB. Some fill pages of 2 MiB, others waste much of
+// one.
 constexpr std::size_t sizes[] = {1,
                                  511,
                                  512,
@@ -34,7 +35,7 @@ constexpr std::size_t sizes[] = {1,
 // Contents of a piece of memory, on the host.
 using Bytes = std::vector<unsigned char>;
 
-// Returns `count` bytes of random contents, other ones at each call.
+// Returns `count` random bytes, different ones at each call.
 Bytes random_bytes(std::size_t count);
 // Fails the test if the bytes `got` are not those that were `wanted`, with one message that names
 // the first offset at which they differ. `what`: the name of the bytes in the message.
@@ -86,8 +87,9 @@ std::vector<Device>& devices();
 // Makes a context on the device, and makes it current. Fails the test if the driver refuses.
 CUcontext make_context(CUdevice);
 
-// Has pieces of all sizes in the primary context of the first device. They outlive the test. Each
-// test ends by comparing all of them, since a call on one piece may have changed another one.
+// Fixture with a piece of each size in the primary context of the first device. The pieces are made
+// once for all tests. Each test ends with a comparison of all pieces, since a call on one piece may
+// have changed another one.
 class MemoryTest : public testing::Test {
  protected:
   // Makes the first device's primary context current, and a stream. Makes the pieces if this is the
@@ -116,7 +118,7 @@ bool is_long_work_done();
 // One side (source or destination) of a copy of a box of bytes: memory of the device, or of the
 // host if `device` is 0.
 struct Side {
-  // The memory on the host, or the host's copy of the piece on the device.
+  // The side's bytes on the host: the memory itself, or the host's copy of the piece on the device.
   Bytes* bytes = nullptr;
   // Device address of the piece; 0: the side is memory of the host.
   CUdeviceptr device = 0;
@@ -124,13 +126,13 @@ struct Side {
   // from layer to layer (`height`).
   std::size_t x = 0, y = 0, z = 0, pitch = 0, height = 0;
 };
-// Returns the side that stands for a piece on the device. `pitch`: bytes from row to row; `height`:
-// rows from layer to layer.
+// Returns a side whose memory is a piece on the device; the box begins at its start. `pitch`: bytes
+// from row to row; `height`: rows from layer to layer.
 inline Side side_of(Piece& piece, std::size_t pitch, std::size_t height) {
   return {.bytes = &piece.bytes, .device = piece.start, .pitch = pitch, .height = height};
 }
-// Returns the side that stands for memory of the host. `pitch`: bytes from row to row; `height`:
-// rows from layer to layer.
+// Returns a side whose memory is on the host; the box begins at its start. `pitch`: bytes from row
+// to row; `height`: rows from layer to layer.
 inline Side side_of(Bytes& bytes, std::size_t pitch, std::size_t height) {
   return {.bytes = &bytes, .pitch = pitch, .height = height};
 }
@@ -143,7 +145,8 @@ struct Extent {
 CUDA_MEMCPY3D box_of(const Side& to, const Side& from, const Extent&);
 // Returns the parameters by which cuMemcpy2D copies the box's first layer.
 CUDA_MEMCPY2D rows_of(const Side& to, const Side& from, const Extent&);
-// Copies the box between the host's copies of the pieces, as the device does between the pieces.
+// Copies a box of bytes between the two sides' bytes on the host, as the device does between their
+// memory.
 void copy_on_host(const Side& to, const Side& from, const Extent&);
 
 }  // namespace cuwarden::memory_contract

@@ -1,4 +1,4 @@
-// Virtual memory for programs that lose pointers or keep them.
+// Virtual memory for programs that test the search for pointers to lost memory.
 #pragma once
 
 #include <cuda.h>

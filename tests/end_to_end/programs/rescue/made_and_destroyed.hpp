@@ -1,5 +1,5 @@
-// Objects of the driver that a thread makes, uses and destroys, beside threads whose memory is
-// moved: streams, events, modules, captured graphs.
+// Makes, uses and destroys objects of the driver (streams, events, modules, captured graphs) while
+// memory of other threads is moved.
 #pragma once
 
 #include <cuda.h>
@@ -12,8 +12,8 @@
 
 namespace meshed {
 
-// Ends the process with status 1, and a line with `what`, the name of the failed step, if `is_good`
-// is false.
+// If `is_good` is false, ends the process with status 1 and a line on stdout. `what`: name of the
+// failed step in that line.
 inline void need(bool is_good, const char* what) {
   if (is_good) return;
   std::printf("%s failed\n", what);

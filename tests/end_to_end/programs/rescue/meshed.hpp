@@ -34,8 +34,8 @@
 
 namespace meshed {
 
-// Ends the process with status 1, and a line with `what`, the name of the call, if `result` is an
-// error.
+// If `result` is an error, ends the process with status 1 and a line on stdout. `what`: name of the
+// call in that line.
 inline void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   std::printf("%s: %s\n", what, cudaGetErrorName(result));
@@ -50,8 +50,8 @@ struct Block {
   unsigned char value = 0;  // value of each byte of the block
 };
 
-// Captures the stream into graphs, one after the other, until `ends` becomes true, and three times
-// at least. Adds the number of captures to `captured`, and that of captures which failed to `lost`.
+// Captures the stream into one graph after the other until `ends` is true, but at least three
+// times. Adds the number of captures to `captured`, and the number of those that failed to `lost`.
 inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::size_t& captured,
                     std::size_t& lost) {
   std::size_t to_come = 3;
@@ -68,8 +68,8 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
   }
 }
 
-// Makes a handle (dma-buf) of the block's first page, as for a network card. It is never closed.
-// Returns true if the driver made one.
+// Makes a dma-buf of the block's first page (4 KiB), as for a network card, and never closes it.
+// Returns true on success.
 inline bool make_handle(const Block& block) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult answer{};
@@ -84,8 +84,9 @@ inline bool make_handle(const Block& block) {
 }
 
 // Runs the program with the options of its command line, such as threads=3, and returns 0.
-// `Worker`: class that uses blocks on the device; one object is made for each thread. Its functions
-// write() and wrong_bytes() wait for the device.
+// `Worker`: class with the functions write(block), which fills a block with its value, and
+// wrong_bytes(block), which counts other bytes in it. Both wait for the device. Each thread has a
+// Worker of its own.
 template <class Worker>
 int run(int argc, char** argv) {
   std::map<std::string, std::size_t> options{{"blocks", 256}, {"spare", 48},  {"keep", 10},

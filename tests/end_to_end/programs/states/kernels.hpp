@@ -3,7 +3,7 @@
 
 #include <string>
 
-// PTX with a table of 4 MiB and the kernel `short`, which needs no memory.
+// PTX text with a variable of 4 MiB and the kernel `short`, which needs no memory.
 inline constexpr char code_with_table[] = R"(
 .version 7.0
 .target sm_70
@@ -12,8 +12,9 @@ inline constexpr char code_with_table[] = R"(
 .visible .entry _Z5shortv() { ret; }
 )";
 
-// Returns PTX with the kernels `short`, which needs no memory, `list`, which calls malloc(), and
-// those in `more` (PTX of further kernels; may be empty). The names are mangled as nvcc does.
+// Returns PTX text with two kernels: `short`, which needs no memory, and `list`, which calls
+// malloc(). `more`: PTX text of further kernels; may be empty. The kernels' names are mangled as
+// nvcc does.
 inline std::string code_with(const char* more) {
   return std::string(R"(
 .version 7.0

@@ -1,5 +1,5 @@
-// Calls of the driver that end the program if they fail, and the device's used bytes as it gives
-// them.
+// Ends the program if a call of the driver fails; reads the used bytes of the device from the
+// driver.
 #pragma once
 
 #include <cuda.h>
@@ -16,8 +16,8 @@ inline void require(CUresult result, const char* what) {
   std::exit(1);
 }
 
-// Returns the used bytes of the current context's device, by all processes; ends the program if the
-// driver does not tell.
+// Returns the bytes of the current context's device that all processes together use, as
+// cuMemGetInfo gives them. Ends the program if that call fails.
 inline long long used_bytes() {
   std::size_t free = 0, total = 0;
   require(cuMemGetInfo(&free, &total), "cuMemGetInfo");

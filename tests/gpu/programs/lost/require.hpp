@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+// Ends the program with status 3, and a line on stderr, unless `status` is 0 (success). `Status`:
+// result type of a CUDA library's functions.
 template <class Status>
 void require(Status status) {
   if (static_cast<int>(status) == 0) return;

@@ -14,9 +14,11 @@
 
 namespace cuwarden::test {
 
+// Bytes of a mebibyte.
 inline constexpr std::uint64_t mebibyte = 1 << 20;
 
-// Returns a process with live memory on device 0.
+// Returns a process that has `device_bytes` of live memory on device 0, and had twice as much at
+// its peak. `program`: file name of its program, in /home/u.
 inline LiveProcess live_process(std::int64_t pid, const std::string& program,
                                 std::uint64_t device_bytes) {
   LiveProcess process;
@@ -43,7 +45,9 @@ inline LiveProcess live_process(std::int64_t pid, const std::string& program,
   return process;
 }
 
-// Returns a stack of a process with device memory.
+// Returns a call stack with `bytes` of live memory on device 0, from cudaMalloc. `group`: id of its
+// group, and number of its live allocations. `location`: line of code that the view shows for the
+// stack. `module`: file name of the library with that code.
 inline LiveStack live_stack(std::uint32_t group, const std::string& location,
                             const std::string& module, std::uint64_t bytes) {
   LiveStack stack;
@@ -61,7 +65,7 @@ inline LiveStack live_stack(std::uint32_t group, const std::string& location,
   return stack;
 }
 
-// Returns three processes, and four stacks for the process that is open.
+// Returns the data of three processes, and of four call stacks of the process whose page is open.
 inline LiveData live_data() {
   LiveData data;
   data.processes.push_back(live_process(11, "small", 1 * mebibyte));
@@ -77,7 +81,8 @@ inline LiveData live_data() {
   return data;
 }
 
-// A live view without a terminal: keys go in, lines come out.
+// The live view of `cuwarden top` without a terminal. A test presses keys and reads the lines that
+// the view draws.
 struct LiveViewUnderTest {
   LiveData data = live_data();
   LiveState state{};
@@ -88,37 +93,40 @@ struct LiveViewUnderTest {
     for (const char character : characters)
       press(state, {Key::Name::text, std::string(1, character)}, data);
   }
+  // Presses a key that is no character, such as Enter.
   void press_key(Key::Name name) { press(state, {name}, data); }
-  // Opens the process that is selected, as it is drawn.
+  // Draws the view, then opens the page of the selected process.
   void open() {
     lines();
     press_key(Key::Name::enter);
   }
+  // Returns the lines that the view draws now.
   std::vector<std::string> lines() {
     std::vector<std::string> lines;
     std::istringstream stream(live_text(state, data, screen));
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
   }
+  // Returns the lines that the view draws now as one text, each with a line break.
   std::string text() {
     std::string text;
     for (const std::string& line : lines()) text += line + "\n";
     return text;
   }
-  // Returns the line of the selection; empty if none is selected.
+  // Returns the drawn line that is selected; empty if none is selected.
   std::string selected() {
     for (const std::string& line : lines())
       if (line.starts_with('>')) return line;
     return {};
   }
-  // Returns the programs of the list of processes, in its order.
+  // Returns the file names of the programs in the list of processes, in the order of the list.
   std::vector<std::string> programs() const {
     std::vector<std::string> programs;
     for (const LiveProcess* const process : listed_processes(state, data))
       programs.push_back(process->row.program->substr(std::string_view("/home/u/").size()));
     return programs;
   }
-  // Returns the locations of the list of stacks, in its order.
+  // Returns the locations of the stacks in the list of stacks, in the order of the list.
   std::vector<std::string> locations() const {
     std::vector<std::string> locations;
     const ListedStacks listed = listed_stacks(state, data);

@@ -10,9 +10,11 @@
 
 namespace cuwarden::test {
 
+// Nanoseconds of a second, and bytes of a mebibyte.
 inline constexpr std::uint64_t second_ns = 1'000'000'000, mib = 1 << 20;
 
-// Returns the report of a rank with a leak of `bytes` on a device of its host.
+// Returns the report of the rank `number` of a job, with a leak of `bytes` on a device of its host.
+// `uuid`: that of the device. The rank's pid is 100 + `number`.
 inline model::Report rank(std::uint64_t number, const std::string& host, const std::string& uuid,
                           std::uint64_t bytes) {
   model::Report report;
@@ -55,7 +57,8 @@ inline model::Report rank(std::uint64_t number, const std::string& host, const s
   return report;
 }
 
-// Adds a refused request to the report, `after_ns` after the process's start.
+// Adds a refused request for 64 MiB to the report. `after_ns`: its time, in nanoseconds since the
+// process's start.
 inline void refuse(model::Report& report, std::uint64_t after_ns,
                    const std::string& outcome = "failed") {
   model::Incident incident;
@@ -69,7 +72,8 @@ inline void refuse(model::Report& report, std::uint64_t after_ns,
   report.incidents.push_back(incident);
 }
 
-// Adds a process that held memory of device 0 at the report's first incident.
+// Adds another process that held `bytes` of device 0 at the report's first incident. `bytes`: null
+// if unknown.
 inline void hold(model::Report& report, std::uint64_t pid, model::Figure bytes) {
   model::DeviceProcess other;
   other.incident = 1;

@@ -1,4 +1,4 @@
-// A refused request. A test states the facts that were known about it.
+// A refused request, for tests of its verdict. A test states the facts about the request.
 #pragma once
 
 #include <gtest/gtest.h>
