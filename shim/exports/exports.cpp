@@ -310,25 +310,13 @@ void note_free_at_end() {}
 namespace cuwarden::shim {
 
 void* const exported_functions[driver::row_count] = {
-#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define RUNTIME HOOK
+#define HOOKED(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
+#define RUNTIME HOOKED
 #include "runtime_hooks/driver/hooks.def"
 };
 
 void* const looked_up_functions[driver::row_count] = {
-#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
+#define HOOKED(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"
 };
