@@ -104,17 +104,15 @@ CUresult synchronous(const Plain& copy) {
 }
 
 CUresult asynchronous(const Plain& copy, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   // Memory that a captured graph allocates does not exist yet: the copy is checked when the graph
   // runs.
-  if (!stream->capture) {
+  if (!at.stream->capture) {
     SIM_TRY(check(at.sim, copy));
     SIM_TRY(take_memory_for(*at.context, copy));
   }
-  return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
+  return submit(*at.stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
     SIM_TRY(check(simulator(), copy));
     return copy_now(copy);
   });
@@ -181,11 +179,9 @@ CUresult box_synchronous(const CUDA_MEMCPY3D& copy) {
 }
 
 CUresult box_asynchronous(const CUDA_MEMCPY3D& copy, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
-  return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY,
+  return submit(*at.stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY,
                 [copy] { return copy_box(copy); });
 }
 

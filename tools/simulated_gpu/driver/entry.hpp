@@ -36,6 +36,16 @@ struct InContext : Locked {
   CUresult error = current_context(context);
 };
 
+// Holds the simulator's lock while the object exists, and finds the calling thread's current
+// context and one of its streams.
+struct InStream : InContext {
+  // `handle`: the stream as the program names it; null stands for the default stream.
+  explicit InStream(CUstream handle) {
+    if (error == CUDA_SUCCESS) error = find_stream(*context, handle, stream);
+  }
+  Stream* stream = nullptr;  // The stream; null if `error` is not CUDA_SUCCESS.
+};
+
 // Invalidates each capture of streams into a graph that forbids the running call, by the modes of
 // the capture and of the calling thread. Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, which the
 // caller returns to the program, if there is such a capture; otherwise CUDA_SUCCESS. Called by
