@@ -33,9 +33,6 @@ class VirtualMemory {
   // handle gets one reference. An older record of this handle loses its references, since its
   // release was not seen (reason_superseded). Does nothing if the group is 0.
   void created(NewRecord) noexcept;
-  // Counts one more reference to the virtual memory handle. Does nothing if the handle has no
-  // record.
-  void retained(DeviceAddress handle) noexcept;
   // Counts a reference that cuMemRetainAllocationHandle made for the address `mapped`. `handle`:
   // the handle that the driver returned, which may be a new value for the memory. Returns false,
   // and records nothing, if there is no record of the handle, and none of a mapping at the address
