@@ -60,6 +60,12 @@ HostLimits read_host_limits() noexcept;
 // Keeps errno.
 HostLimits read_host_memory() noexcept;
 
+// Returns the bytes of memory that this process could still get from the host: the RAM that is
+// available, or less if the limit of its memory cgroup leaves less. Page cache counts as available,
+// three quarters of it in the cgroup. If the RAM or the cgroup's limit cannot be read, it does not
+// count; UINT64_MAX if neither can.
+std::uint64_t host_memory_left() noexcept;
+
 // Reads all limits, for tests, from the folder `proc` (a path) instead of /proc. Only RLIMIT_AS and
 // the cgroup are still those of this process.
 HostLimits read_host_limits(const char* proc) noexcept;
