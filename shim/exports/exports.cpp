@@ -14,10 +14,8 @@
 namespace cuwarden::shim {
 
 // Hooks that only the shim can implement (SHIM rows): look-ups are in lookup.cpp, cuInit is below.
-#define CUWARDEN_WITH_CALL(...) (hooks::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
 #define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
-#undef CUWARDEN_WITH_CALL
 
 CUresult cuInit(hooks::HookedCall& call, unsigned int Flags) {
   const CUresult result = call.real().cuInit(Flags);
