@@ -15,8 +15,8 @@ namespace cuwarden::hooks {
 #define HOOK(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
 
-// Defines the hook of a row of such a kind. The file of the kind includes hooks.def with
-// its kind of row, such as OF_GRAPH, defined as this macro.
+// Defines the hook that a row of a kind such as OF_GRAPH makes. The file with the hooks of that
+// kind includes hooks.def with the kind defined as this macro.
 #define CUWARDEN_HOOK_BY(made_by, subjects, result, name, parameters, arguments)                \
   result name CUWARDEN_WITH_CALL parameters {                                                   \
     return made_by(call, CUWARDEN_LISTED subjects, [&] { return call.real().name arguments; }); \
