@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/naming.hpp"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"

@@ -1,7 +1,6 @@
 #include "tools/cuwarden/ledgers/recovery.hpp"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -9,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <string_view>
 #include <thread>
 
 #include "reporters/files/given_file.hpp"
@@ -18,7 +15,6 @@
 #include "reporters/reports/old_reports.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/reports/report_policy.hpp"
-#include "reporters/tables/process_facts.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
