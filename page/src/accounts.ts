@@ -1,26 +1,37 @@
-// Each device as a bar that adds up to its size: at its last reading, at each incident, and at its peak.
+// The section about devices. Each device is a bar of parts that add up to its size: at its last reading, at each
+// incident, and at its peak.
 import type { Page, RawReport } from './data';
 import { isOnDevice, mostAt } from './device_use';
 import { choice, fill, h, section, swatch } from './dom';
 import { colourOf, inkOn } from './theme';
 import { bytes, moment, own, share } from './words';
 
+/** A part of a device's memory. */
 interface Part {
+  /** Name of the part in reports, such as "context" or "live_device"; "free" and "not_known" beside them. */
   item: string;
+  /** Name of the part for people. */
   words: string;
+  /**
+   * Bytes of the part. They may be negative for "unexplained", if memory was counted later than the device was read.
+   */
   bytes: number;
-  /** Words about the figure, in place of those about the item. */
+  /** Explanation beside the bytes; left out: the one that `meanings` has for the item. */
   meaning?: string;
 }
 
-/** True for memory that is free, or of which nothing is known. */
+/** True if the part is drawn without a colour: memory that is free, or of which nothing is known. */
 function isBlank(part: Part): boolean {
   return part.item === 'free' || part.item === 'not_known';
 }
 
-/** A moment at which a device is shown: the last reading, a peak, or a refused request with this number. */
+/**
+ * A moment at which a device is shown. end: the last reading. peak: most memory of the process was live. A number: the
+ * incident with this id.
+ */
 type Moment = 'end' | 'peak' | number;
 
+/** Explanations of parts, by the name of the part in reports. */
 const meanings: Record<string, string> = {
   slab_waste: 'freed by the program, in slabs of 2 MiB that are still partly used: only small requests can use it',
   rounding_waste: 'added to requests, because the driver gives memory in whole pages',
@@ -31,13 +42,17 @@ const meanings: Record<string, string> = {
   context: 'taken by the driver for contexts', modules: 'code that the driver has loaded', local_memory: 'for threads of kernels',
 };
 
-/** Parts of a device when most of the process's memory was live on it. */
+/** The parts of a device at the moment when most memory of the process was live on it. */
 interface Peak {
+  /** Moment of the peak, in microseconds since the start of the process. */
   time: number;
   parts: Part[];
 }
 
-/** Returns the peak of the process's live memory on the device; null: the report does not tell it. */
+/**
+ * Returns the parts of a device at the peak of the process's live memory on it; null if the report lacks the figures.
+ * `row`: row of the device in the report's table of devices.
+ */
 function peakOf(page: Page, report: RawReport, row: number): Peak | null {
   const { totals, devices } = report;
   const device = devices.device[row] ?? 0;
@@ -88,7 +103,10 @@ function row(part: Part, total: number, highlight: (isOn: boolean) => void): HTM
   return line;
 }
 
-/** Returns a bar with a piece for each part of `sum` bytes. */
+/**
+ * Returns a bar with a piece for each part. A piece is as wide as its share of `sum` bytes. `name`: further class of
+ * the bar for the style sheet; empty: none.
+ */
 function barOf(parts: Part[], sum: number, name: string): { element: HTMLElement; pieces: Map<Part, HTMLElement> } {
   const element = h('div', { class: `bar ${name}`, 'aria-hidden': 'true' });
   const pieces = new Map<Part, HTMLElement>();
@@ -114,11 +132,11 @@ function drawBar(report: RawReport, at: number, moment: Moment, peak: Peak | nul
   const used = parts.reduce((sum, part) => sum + part.bytes, 0);
   const total = devices.total[at] ?? used;
   const free = moment === 'end' ? (devices.free[at] ?? Math.max(0, total - used)) : Math.max(0, total - used);
-  // At a peak, free memory is a part of what is not known.
+  // At a peak, the device was not read: free memory is in the part "not_known".
   const all: Part[] = moment === 'peak' ? parts : [...parts, { item: 'free', words: 'free', bytes: free }];
   const positive = all.reduce((sum, part) => sum + Math.max(0, part.bytes), 0);
   const whole = barOf(all, positive, '');
-  // On a device that is mostly free, its used part is too narrow to be read.
+  // If most of the device is free, the used parts are too narrow to be read. A second bar shows them alone.
   const known = parts.filter((one) => !isBlank(one));
   const usedPart = known.reduce((sum, one) => sum + Math.max(0, one.bytes), 0);
   const part = usedPart > 0 && usedPart < positive / 3 ? barOf(known, usedPart, 'part') : null;
@@ -138,7 +156,7 @@ function drawBar(report: RawReport, at: number, moment: Moment, peak: Peak | nul
 function frameworkLines(report: RawReport): HTMLElement | null {
   const { frameworks } = report;
   const lines = frameworks.framework.flatMap((name, at) => {
-    // A pool that was never used tells nothing.
+    // A pool of a framework that was never used gets no line.
     if ([frameworks.reserved[at], frameworks.peak[at]].every((value) => (value ?? 0) === 0)) return [];
     const incident = frameworks.incident[at] ?? null;
     const allocated = frameworks.allocated[at] ?? null;
@@ -149,7 +167,7 @@ function frameworkLines(report: RawReport): HTMLElement | null {
   return lines.length === 0 ? null : h('ul', { class: 'plainlist' }, ...lines);
 }
 
-/** Returns the section about all devices. */
+/** Returns the section about all devices of the report. */
 export function accountsSection(page: Page, report: RawReport): HTMLElement {
   const { devices, accounts, incidents } = report;
   const boxes = devices.device.flatMap((device, at) => {
@@ -163,7 +181,7 @@ export function accountsSection(page: Page, report: RawReport): HTMLElement {
       text: incident === null ? last : `at incident ${incident}, ${moment(report.process, incidents.time[incidents.id.indexOf(incident)] ?? null)}`,
     }));
     if (peak !== null) options.push({ value: 'peak', text: `at the peak of live memory, ${moment(report.process, peak.time)}` });
-    // The moment of the first refusal says most.
+    // The first incident is shown at first, or the last reading if there is no incident.
     const first = moments.find((incident) => incident !== null) ?? 'end';
     drawBar(report, at, first, peak, holder);
     return [h('div', { class: 'device' },

@@ -1,22 +1,25 @@
-// A chart over time, drawn by uPlot: lines, or areas one on the other below the size of a device. Marks, zoom by
-// mouse and by keys, and a legend with the values.
+// A chart over time, drawn by the library uPlot: lines, or areas that lie one on the other below the size of a device.
+// It has marks, a zoom by mouse and by keys, and a legend with the values.
 import uPlot from 'uplot';
 import { drawBackground, drawColumns, drawMarks, drawPoints, drawSteps } from './chart_marks';
 import { fill, h, styleColour, swatch } from './dom';
 import { onThemeChange } from './theme';
 import { bytes, duration } from './words';
 
+/** A line, an area or another entry of a chart, and of its legend. */
 export interface Line {
   name: string;
   colour: string;
-  /** Begins of the spans in microseconds, rising; most bytes in each. Of points: their times and bytes. */
+  /** Begins of the spans in microseconds, rising. For `draw` "point": times of the points. */
   time: number[];
+  /** Most bytes in each span, or bytes at each point; null: unknown. */
   value: (number | null)[];
   /** End of the last span in microseconds. */
   end: number;
   /**
-   * area: lies on the areas before it. point: known at its times alone. column: names parts of columns; outline: such
-   * parts of which the edge is drawn; rest: such parts that are not drawn.
+   * line, area: drawn over its spans; an area lies on the areas before it. point: drawn at single times. The others
+   * only name parts of columns in the legend. column: such parts are filled; outline: only their edge is drawn; rest:
+   * they are not drawn.
    */
   draw: 'line' | 'area' | 'point' | 'column' | 'outline' | 'rest';
   dashed?: boolean;
@@ -24,27 +27,34 @@ export interface Line {
   isShown?: boolean;
 }
 
+/** A mark at a moment: a refused request or a peak. */
 export interface Mark {
   time: number;
   text: string;
   tone: 'bad' | 'warning' | 'peak';
-  /** Index of the line on which the mark is a point; left out: a line across the chart. */
+  /** Index of the line on which the mark is a circle; left out: the mark is a vertical line across the chart. */
   line?: number;
 }
 
-/** All parts of a device at one moment. `line`: index of the line that names the part. */
+/**
+ * All parts of a device at a moment at which it was read. `time`: microseconds. `line`: index of the Line that names
+ * the part.
+ */
 export interface Column {
   time: number;
   parts: { line: number; bytes: number }[];
 }
 
+/** A tick for a step of the program. `time`: microseconds. `isNamed`: true if the program gave the step a name. */
 export interface StepMark {
   time: number;
   words: string;
   isNamed: boolean;
 }
 
+/** All that a chart shows. */
 export interface ChartData {
+  /** Name of the chart for screen readers. */
   label: string;
   /** End of the run in microseconds. Lines may end later. */
   end: number;
@@ -54,13 +64,14 @@ export interface ChartData {
   steps?: StepMark[];
   /** Size of the device in bytes; null or left out: the chart is not one of a device. */
   total?: number | null;
-  /** Returns words for a time in microseconds. */
+  /** Returns words for a moment. `us`: microseconds since the start of the process. */
   timeWords: (us: number) => string;
 }
 
+/** Distances in bytes that lines of the grid may have: powers of two. */
 const powers = Array.from({ length: 52 }, (_, power) => 2 ** power);
 
-/** Returns the values of a line at each of the times. */
+/** Returns the bytes of a line at each of the times, in microseconds; null where it has none. */
 function valuesAt(line: Line, times: number[]): (number | null)[] {
   if (line.draw !== 'line' && line.draw !== 'area') {
     const known = new Map(line.time.map((time, at) => [time, line.value[at] ?? null]));
@@ -73,25 +84,35 @@ function valuesAt(line: Line, times: number[]): (number | null)[] {
   });
 }
 
+/** A chart, with its buttons and its legend. */
 export class Chart {
   readonly element: HTMLElement;
+  /** All times at which a line or a column has a value, in microseconds, rising. */
   readonly times: number[];
-  /** Bytes of each line at each time: those of its spans, or single ones. */
+  /** Bytes of each line at each of `times`; null: the line has none there. Parts of columns are not among them. */
   private readonly bytes: (number | null)[][];
-  /** Values of the legend: as `bytes`, and the parts of columns at their times. */
+  /** Bytes that the legend shows for each line at each of `times`: those of the line, or of its part in a column. */
   private readonly values: (number | null)[][];
-  /** Heights of each line at each time: areas have those below them added. */
+  /**
+   * Height in bytes at which each line is drawn at each of `times`; null: it is not. The height of an area includes the
+   * areas below it.
+   */
   heights: (number | null)[][] = [];
+  /** True for each line that is drawn, as its button in the legend says. */
   readonly shown: boolean[];
   private readonly holder = h('div', { class: 'plot' });
   private readonly legend = h('ul', { class: 'legend' });
   private readonly clock = h('p', { class: 'status clock' });
+  /** Elements of the legend that show the bytes of each line. */
   private readonly figures: HTMLElement[] = [];
+  /** End of the chart in seconds. */
   private readonly end: number;
   private plot: uPlot | null = null;
+  /** Begin and end of the part of the run that is shown, in seconds. */
   private window: [number, number];
+  /** Other charts, which always show the same part of the run. */
   private linked: Chart[] = [];
-  /** True if the vertical axis reaches the size of the device; false if it reaches the bytes that are shown. */
+  /** True if the vertical axis reaches up to the size of the device; false if only up to the bytes that are drawn. */
   private isWhole: boolean;
 
   constructor(readonly data: ChartData) {
@@ -122,19 +143,22 @@ export class Chart {
     new ResizeObserver(() => { this.resize(); }).observe(this.holder);
   }
 
-  /** Returns the index of the last time that is not after the given one, in microseconds. */
+  /** Returns the index in `times` of the last time that is not later than `us` (microseconds); -1 if all are later. */
   indexAt(us: number): number {
     let at = -1;
     while (at + 1 < this.times.length && (this.times[at + 1] ?? 0) <= us) ++at;
     return at;
   }
 
-  /** Makes the charts show the same part of the run at all times. */
+  /** Links the charts: if one is zoomed or moved, all others show the same part of the run. */
   static link(charts: Chart[]): void {
     for (const chart of charts) chart.linked = charts.filter((other) => other !== chart);
   }
 
-  /** Shows a part of the run around the time, in microseconds. Opens the fold in which the chart lies. */
+  /**
+   * Shows a tenth of the run around the time `us` (microseconds), and scrolls the page to the chart. If the chart lies
+   * in a closed fold, opens the fold.
+   */
   showAround(us: number): void {
     const fold = this.element.closest('details');
     if (fold) fold.open = true;
@@ -145,7 +169,10 @@ export class Chart {
     this.holder.scrollIntoView({ block: 'center' });
   }
 
-  /** Returns the bytes of the column's parts that are drawn. */
+  /**
+   * Returns the bytes of those parts of the column that are drawn. `withRequest`: true: the refused request counts,
+   * too.
+   */
   private heightOf(column: Column, withRequest: boolean): number {
     return column.parts.reduce((sum, { line, bytes: size }) => {
       const draw = this.data.lines[line]?.draw;
@@ -153,14 +180,20 @@ export class Chart {
     }, 0);
   }
 
-  /** Returns most bytes of the areas together, or of the columns if they are higher. */
+  /**
+   * Returns the most bytes that all areas have together at a moment, or that a column has, if that is higher.
+   * `withRequests`: true: refused requests in columns count, too.
+   */
   private most(withRequests: boolean): number {
     const { lines, columns = [] } = this.data;
     const areas = this.times.map((_, at) => lines.reduce((sum, line, row) => sum + (line.draw === 'area' ? (this.bytes[row]?.[at] ?? 0) : 0), 0));
     return [...areas, ...columns.map((column) => this.heightOf(column, withRequests))].reduce((most, value) => Math.max(most, value), 0);
   }
 
-  /** True if what is used is high enough to be seen in a chart that is as high as the device is large. */
+  /**
+   * True if more than an eighth of the device is used, so that this can be seen in a chart as high as the size of the
+   * device.
+   */
   private fillsDevice(): boolean {
     const total = this.data.total ?? 0;
     return total > 0 && this.most(true) > total / 8;
@@ -253,7 +286,7 @@ export class Chart {
   private resize(): void {
     const width = this.holder.clientWidth;
     if (width === 0) return;
-    // The library gives the plot its height only after this call.
+    // The height is reserved here, since uPlot sets that of the plot only later.
     this.holder.style.minHeight = `${this.height(width)}px`;
     if (!this.plot) this.draw();
     else if (Math.abs(this.plot.width - width) > 1) this.plot.setSize({ width, height: this.height(width) });
@@ -268,7 +301,7 @@ export class Chart {
     if (width === 0) return;
     this.plot?.destroy();
     this.stack();
-    // Areas that lie on others are drawn first, so that the lower ones cover their lower parts.
+    // Upper areas are drawn first. Lower ones are drawn over them, down from their own heights.
     const areas = this.data.lines.flatMap((line, at) => (line.draw === 'area' && this.shown[at] ? [at] : [])).reverse();
     const drawn = [...areas, ...this.data.lines.flatMap((line, at) => (line.draw === 'line' && this.shown[at] ? [at] : []))];
     const columns = drawn.map((at) => this.heights[at] ?? []);
@@ -276,7 +309,7 @@ export class Chart {
     this.setWindow(...this.window);
   }
 
-  /** Adds up the areas that are shown. */
+  /** Sets the heights of the lines that are shown: each area lies on those before it. */
   private stack(): void {
     const sums = this.times.map(() => 0);
     this.heights = this.data.lines.map((line, row) => {
@@ -287,15 +320,19 @@ export class Chart {
     });
   }
 
-  /** Returns the highest bytes that the chart has to show. `most`: those of its lines in the window. */
+  /**
+   * Returns the bytes at the upper end of the vertical axis. `most`: highest bytes of the lines in the part of the run
+   * that is shown.
+   */
   private top(most: number): number {
     const total = this.data.total ?? 0;
     if (!this.isWhole) {
-      // Columns are shown up to their tops, unless that makes the process's own memory too low.
+      // Columns are drawn up to their tops, unless the process's own memory would then be less than an eighth of the
+      // height.
       const read = this.most(false);
       return Math.max(1, total > 0 && read <= 8 * most ? read : most) * 1.06;
     }
-    // A request that is larger than the device does not make everything else low.
+    // A request that is much larger than the device is cut off, so that all else stays high enough.
     return Math.max(most, this.most(false), total, Math.min(1.4 * total, this.most(true))) * 1.05;
   }
 

@@ -1,4 +1,4 @@
-// What charts draw on their lines and areas: the device's size, its parts at readings, incidents, peaks and steps.
+// Drawing on a chart's lines and areas: the device's size, its parts at readings, incidents, peaks and steps.
 import type uPlot from 'uplot';
 import type { Chart } from './chart';
 import { styleColour } from './dom';
@@ -6,12 +6,15 @@ import { bytes } from './words';
 
 const font = (ratio: number): string => `${11 * ratio}px system-ui, sans-serif`;
 
-/** Draws within the chart's frame, of which `above` pixels more at its top. */
+/**
+ * Calls `draw`, and cuts off all that it draws outside the chart's frame. `above`: pixels above the frame in which it
+ * may draw, too.
+ */
 function inFrame(plot: uPlot, above: number, draw: (ctx: CanvasRenderingContext2D, ratio: number) => void): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   ctx.save();
-  // The plot may have drawn a dashed line before.
+  // The plot may have left the setting of a dashed line.
   ctx.setLineDash([]);
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top - above * ratio, bbox.width, bbox.height + above * ratio);
@@ -20,7 +23,10 @@ function inFrame(plot: uPlot, above: number, draw: (ctx: CanvasRenderingContext2
   ctx.restore();
 }
 
-/** Draws the device's memory that is not known all the time: hatched, up to the device's size. */
+/**
+ * Hatches the chart up to the size of the device. Areas are drawn over it, so that the hatching shows memory of which
+ * no use is known.
+ */
 export function drawBackground(plot: uPlot, chart: Chart): void {
   const total = chart.data.total ?? 0;
   if (total <= 0) return;
@@ -41,7 +47,10 @@ export function drawBackground(plot: uPlot, chart: Chart): void {
   });
 }
 
-/** Draws a column of all parts of the device at each moment at which it was read, and the line of its size. */
+/**
+ * Draws a column for each moment at which the device was read, with all parts of its memory, and a line at the device's
+ * size.
+ */
 export function drawColumns(plot: uPlot, chart: Chart): void {
   const { lines, columns = [], total } = chart.data;
   inFrame(plot, 0, (ctx, ratio) => {
@@ -89,11 +98,11 @@ export function drawColumns(plot: uPlot, chart: Chart): void {
   });
 }
 
-/** Draws a line for each incident, and a circle for each peak. */
+/** Draws a vertical line with a text for each incident, and a circle for each peak. */
 export function drawMarks(plot: uPlot, chart: Chart): void {
   inFrame(plot, 2, (ctx, ratio) => {
     const { bbox } = plot;
-    // Ends of the texts in each row of texts.
+    // Right ends, in pixels, of the texts that were drawn last in each of four rows of texts.
     const ends = [-Infinity, -Infinity, -Infinity, -Infinity];
     for (const mark of chart.data.marks ?? []) {
       const x = plot.valToPos(mark.time / 1e6, 'x', true);
@@ -127,7 +136,7 @@ export function drawMarks(plot: uPlot, chart: Chart): void {
       if (row < 0) continue;
       ends[row] = begin + wide;
       const top = bbox.top + (20 + 17 * row) * ratio;
-      // The text is readable on areas of any colour.
+      // The text gets a background, so that it is readable on areas of any colour.
       const ink = ctx.fillStyle;
       ctx.fillStyle = styleColour('--paper');
       ctx.fillRect(begin - 3 * ratio, top, wide + 6 * ratio, 15 * ratio);
@@ -137,7 +146,7 @@ export function drawMarks(plot: uPlot, chart: Chart): void {
   });
 }
 
-/** Draws a diamond for each value that is known at single moments. */
+/** Draws a diamond for each value that is known only at a single moment. */
 export function drawPoints(plot: uPlot, chart: Chart): void {
   inFrame(plot, 2, (ctx, ratio) => {
     chart.data.lines.forEach((line, row) => {
@@ -164,7 +173,7 @@ export function drawPoints(plot: uPlot, chart: Chart): void {
   });
 }
 
-/** Draws a tick above the chart for each step, and the words of those for which there is room. */
+/** Draws a tick above the chart for each step of the program. A step's words are drawn where there is room for them. */
 export function drawSteps(plot: uPlot, chart: Chart): void {
   const { steps = [] } = chart.data;
   if (steps.length === 0) return;

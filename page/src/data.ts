@@ -1,19 +1,27 @@
-// The data of the page, as `reporters/exports/page` writes it. Tables are objects with a list for
-// each column. Times are microseconds since the start of the process; null is unknown.
+// The data of the page, as `reporters/exports/page` writes it. Tables are objects with a list for each column. Times
+// are microseconds since the start of the process. Stacks and texts are numbers of rows in the tables of RawPage. Null:
+// unknown.
 
 import { own } from './words';
 
+/** A number; null: unknown. For the ordinal of a device, null is host memory. */
 export type Maybe = number | null;
+/** A text; null: unknown. */
 export type MaybeText = string | null;
 
+/** A notice of the summary: a sentence about an event, with further lines. */
 export interface Notice {
+  /** Gravity of the event. leak: the notice is about the allocations of one call stack. */
   tone: 'bad' | 'warning' | 'good' | 'plain' | 'leak';
   title: string;
   lines: string[];
+  /** Number of the call stack of the event; 0: none. */
   stack: number;
+  /** Id of the incident of which the notice tells; null: none. */
   incident: Maybe;
 }
 
+/** Facts about the process of a report. */
 export interface ProcessFacts {
   path: string;
   program: string;
@@ -21,11 +29,15 @@ export interface ProcessFacts {
   host: MaybeText;
   command: string;
   start: string;
-  /** Start in milliseconds since 1970. */
+  /** Start of the process in milliseconds since 1970. */
   epoch: Maybe;
+  /** End of the process, or moment of the snapshot, in microseconds since the start. */
   end: Maybe;
+  /** Words about the end of the process. */
   ending: string;
+  /** Reason of the end; "running": the report is a snapshot. */
   reason: MaybeText;
+  /** Number of steps that the program has marked; null: it marks none. */
   steps: Maybe;
   driver: MaybeText;
   package: MaybeText;
@@ -34,42 +46,67 @@ export interface ProcessFacts {
   job: MaybeText;
   scheduler: MaybeText;
   visible: MaybeText;
+  /** 1: private facts were taken out of the report; 0: they were not. */
   redacted: number;
   tool: MaybeText;
+  /** Memory limit of the cgroup in bytes. */
   cgroup_limit?: Maybe;
   cgroup_peak?: Maybe;
   oom_kills?: Maybe;
   recorded_calls?: Maybe;
+  /** Time that cuwarden took for recording, in microseconds. */
   shim_us?: Maybe;
 }
 
+/** Live bytes of one kind of memory on one device over time, in spans that follow each other. */
 export interface Series {
   kind: string;
   device: Maybe;
+  /** Begins of the spans in microseconds, rising. */
   time: number[];
+  /** Lengths of the spans in microseconds. */
   width: Maybe[];
+  /** Highest live bytes in each span. */
   most: Maybe[];
+  /** Live bytes at the end of each span. */
   last: Maybe[];
 }
 
+/** The slabs of one device at one moment. A slab is a unit of 2 MiB that the driver cuts small requests from. */
 export interface SlabMap {
+  /**
+   * incident: the map was made at a refused request. worst: when most memory was locked. end: at the end of the
+   * process.
+   */
   moment: 'incident' | 'worst' | 'end';
+  /** Id of the incident; null unless `moment` is "incident". */
   incident: Maybe;
   device: Maybe;
   time: Maybe;
+  /** Number of all slabs at that moment; the report may list fewer. */
   count: Maybe;
+  /** Bytes that were freed, but are locked in slabs with live pieces. */
   locked: Maybe;
+  /** Size of a slab in bytes. */
   page_bytes: number;
-  /** Pages since the slab before. */
+  /** Distance of each slab from the slab before, in slabs; for the first slab, from address 0. */
   step: number[];
+  /** Number of live pieces (small allocations) in each slab. */
   live: Maybe[];
+  /** Live bytes in each slab. */
   bytes: Maybe[];
+  /** Size in bytes of the pieces that have most of each slab's live bytes, rounded up to a power of two. */
   piece: Maybe[];
+  /** Number of pieces of the size `piece` that fit into each slab. */
   slots: Maybe[];
+  /** Call stacks with live pieces in these slabs. `locked`: bytes that are locked because of these pieces. */
   holders: { stack: number[]; count: Maybe[]; bytes: Maybe[]; locked: Maybe[] };
 }
 
-/** Memory that was not freed. Columns of texts have numbers of strings. */
+/**
+ * Memory that was not freed: a row for each call stack, function, kind of memory and device. The columns `kind`, `api`,
+ * `module`, `growth` and `reachability` have numbers of texts (Page.text()).
+ */
 export interface Groups {
   stack: number[];
   kind: number[];
@@ -78,101 +115,169 @@ export interface Groups {
   device: Maybe[];
   bytes: Maybe[];
   count: Maybe[];
+  /** Number of all allocations of the row, freed ones included. */
   made: Maybe[];
-  /** Milliseconds. */
+  /**
+   * Time at which the oldest allocation that was not freed was made, in milliseconds since the start of the process.
+   */
   first: Maybe[];
+  /** Milliseconds from the oldest allocation that was not freed to the newest one. */
   during: Maybe[];
   growth: number[];
-  /** Bytes per minute. */
+  /** Growth in bytes per minute; null: the memory does not grow by time. */
   rate: Maybe[];
   reachability: number[];
+  /** Bytes to which no pointer was found; null: no pointers were looked for. */
   lost: Maybe[];
-  /** 1: suppressed; 2: released by the end of its context. */
+  /** 0: the row counts as not freed. 1: suppressed by a rule of the user. 2: released by the end of its context. */
   set_aside: number[];
   fingerprint: MaybeText[];
 }
 
+/** The data of one report. */
 export interface RawReport {
   process: ProcessFacts;
   summary: Notice[];
+  /** Reasons why the report lacks something; empty: the report is complete. */
   lacks: string[];
+  /**
+   * Last reading of each device, in bytes. `at`: "exit" if it was made at the end of the process; null: there is no
+   * reading.
+   */
   devices: {
     device: number[]; name: MaybeText[]; uuid: MaybeText[]; at: MaybeText[]; time: Maybe[];
     total: Maybe[]; used: Maybe[]; free: Maybe[];
   };
+  /**
+   * Parts of the used memory of devices. `incident`: id of the refused request at which the device was read; null: the
+   * last reading.
+   */
   accounts: { device: number[]; incident: Maybe[]; item: string[]; words: string[]; bytes: Maybe[] };
+  /**
+   * Totals of each kind of memory on each device over the whole run. `made`: number of allocations. `count`: number of
+   * live allocations at the end.
+   */
   totals: {
     kind: string[]; device: Maybe[]; made: Maybe[]; made_bytes: Maybe[]; failures: Maybe[]; count: Maybe[]; bytes: Maybe[];
     peak_count: Maybe[]; peak_bytes: Maybe[]; peak_time: Maybe[];
   };
   timeline: Series[];
+  /** Refused requests. `repeats`: number of refusals after the first one. */
   incidents: {
     id: number[]; time: Maybe[]; api: MaybeText[]; bytes: Maybe[]; device: Maybe[]; outcome: string[];
     verdict: string[]; repeats: Maybe[]; stack: number[];
   };
+  /**
+   * Call stacks that held memory at incidents. `growth`: bytes per minute. `locked`: bytes of slabs that cannot be used
+   * because of them.
+   */
   holders: {
     incident: number[]; stack: number[]; kind: string[]; count: Maybe[]; bytes: Maybe[]; growth: Maybe[];
     locked: Maybe[];
   };
   groups: Groups;
+  /** Call stacks that held memory at the peak of each kind. */
   peaks: { stack: number[]; kind: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[]; made: Maybe[] };
+  /**
+   * Call stacks with blocks of frameworks, such as tensors, that were not given back. `api`: number of the text with
+   * the name of the framework.
+   */
   sites: {
     stack: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[]; made: Maybe[]; growth: number[];
   };
+  /** Call stacks that made contexts, modules, streams or graphs, for which the driver took memory. */
   objects: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
-  /** Stacks that allocated most over the run, freed or not. */
+  /** Call stacks that allocated most bytes over the whole run, freed or not. */
   allocated: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
-  /** `name_end`: when the part of the run that has the name ended; null: it had not, or there is no name. */
+  /**
+   * Steps that the program marked. `name_end`: end of the part of the run that has the name; null: the name holds until
+   * the next name, or there is no name.
+   */
   steps: { number: Maybe[]; time: Maybe[]; name: number[]; name_end: Maybe[] };
+  /**
+   * Figures that frameworks gave of their own memory, in bytes. `reserved`: taken from CUDA. `allocated`: handed out to
+   * the program. `holes`: free parts of memory of which other parts are handed out. `incident`: id of the refused
+   * request at which they were given; null: they are the latest ones.
+   */
   frameworks: {
     framework: string[]; pool: MaybeText[]; device: Maybe[]; incident: Maybe[]; time: Maybe[]; reserved: Maybe[];
     allocated: Maybe[]; peak: Maybe[]; holes: Maybe[];
   };
   slabs: SlabMap[];
+  /** Settings of cuwarden, and environment variables. `source`: where the value comes from, such as "default". */
   settings: { name: string; value: MaybeText; source: MaybeText }[];
 }
 
+/** A leak that differs between two reports. */
 export interface Change {
   change: 'new' | 'grown' | 'smaller' | 'gone';
   fingerprint: string;
   kind: string;
   api: string;
   stack: number;
+  /** Bytes that were not freed: in the first report, and (`bytes`) in the second. */
   bytes_before: number;
   bytes: number;
+  /** Number of allocations that were not freed: in the first report, and (`count`) in the second. */
   count_before: number;
   count: number;
 }
 
+/**
+ * The difference between the leaks of two reports. `unchanged`, `suppressed`: numbers of leaks that are not among the
+ * rows.
+ */
 export interface Difference {
   unchanged: number;
   suppressed: number;
   rows: Change[];
 }
 
+/** The data of the page. */
 export interface RawPage {
+  /** Version of the cuwarden that made the page. */
   version: string;
+  /** Words for each kind of memory, by the name of the kind. */
   kinds: Record<string, string>;
+  /** Texts by number; number 0 is the empty text. */
   strings: string[];
+  /**
+   * Frames by number. Columns of texts have numbers of `strings`. `flags`: 1 for Python, and 2 more for an inlined
+   * function.
+   */
   frames: {
     name: number[]; short: number[]; file: number[]; module: number[]; library: number[]; line: number[];
     flags: number[];
   };
+  /**
+   * The tree of the frames of all stacks. `up`: number of the node minus that of its parent, the caller. Node 0 is the
+   * root.
+   */
   nodes: { up: number[]; frame: number[] };
+  /**
+   * Call stacks by number; number 0 is the unknown stack. `step`: node of the innermost frame minus that of the stack
+   * before. `users`: number of frames inside the frame that a person would name. `truncated`: 1 if outer frames were
+   * not recorded.
+   */
   stacks: { step: number[]; users: number[]; truncated: number[] };
   reports: RawReport[];
+  /** Null unless the page has two reports. */
   difference: Difference | null;
 }
 
 /** The kind of code that a frame is, which gives it its colour. */
 export type Code = 'own' | 'python' | 'library' | 'cuda' | 'system';
 
+/** A frame of a call stack: one function. */
 export interface Frame {
   name: string;
+  /** Name of the function without arguments of templates and parameters. */
   short: string;
   file: string;
   module: string;
+  /** Name of the library to which the code belongs, such as "PyTorch"; empty: the program's own code. */
   library: string;
+  /** Number of the line of the source file; 0: unknown. */
   line: number;
   python: boolean;
   inlined: boolean;
@@ -181,8 +286,11 @@ export interface Frame {
 
 /** The data of the page, with its call stacks. */
 export class Page {
+  /** Number of the parent of each node in the tree of frames. */
   readonly parents: Uint32Array;
+  /** Number of the frame of each node in the tree of frames. */
   readonly nodeFrames: Uint32Array;
+  /** Node of the innermost frame of each stack; 0: the stack is unknown. */
   private readonly leaves: Uint32Array;
   private readonly frames: Frame[];
 
@@ -194,27 +302,32 @@ export class Page {
     this.frames = raw.frames.name.map((_, at) => this.readFrame(at));
   }
 
-  /** Returns the text with this number; empty: none. */
+  /** Returns the text with this number; empty if there is none. */
   text(number: number | undefined): string {
     return this.raw.strings[number ?? 0] ?? '';
   }
-  /** Returns words for a kind of memory, such as "device memory (GPU 0)". */
+  /**
+   * Returns words for a kind of memory and its device, such as "device memory (GPU 0)". `device`: null or undefined:
+   * the words name no device.
+   */
   memory(kind: string, device: Maybe | undefined): string {
     if (kind === 'framework_block') return `blocks of frameworks${device === null || device === undefined ? '' : ` (GPU ${device})`}`;
     const words = kind === 'host_rss' ? 'resident host memory (RSS)' : (own(this.raw.kinds, kind) ?? kind).replace(/_/g, ' ');
     return device === null || device === undefined ? words : `${words} (GPU ${device})`;
   }
+  /** Returns the frame with this number; the unknown frame if there is none. */
   frame(number: number): Frame {
     return this.frames[number] ?? this.readFrame(0);
   }
-  /** Number of the tree's node for the innermost frame of a stack; 0: the stack is unknown. */
+  /** Returns the number of the tree's node for the innermost frame of the stack; 0: the stack is unknown. */
   leaf(stack: number): number {
     return this.leaves[stack] ?? 0;
   }
+  /** True if outer frames of the stack were not recorded. */
   isTruncated(stack: number): boolean {
     return this.raw.stacks.truncated[stack] === 1;
   }
-  /** Returns the frames of a stack, innermost first; none if it is unknown. */
+  /** Returns the frames of the stack with this number, innermost first; empty if the stack is unknown. */
   stack(stack: number): Frame[] {
     const frames: Frame[] = [];
     for (let node = this.leaf(stack); node !== 0; node = this.parents[node] ?? 0)

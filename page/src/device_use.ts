@@ -1,5 +1,5 @@
-// The use of one device over time: live memory by kind from the timeline, and all parts of the device at the moments at
-// which it was read.
+// The use of one device over time: its live memory by kind, from the timeline, and all parts of its memory at the
+// moments at which it was read.
 import type { Column, Line } from './chart';
 import type { Maybe, Page, RawReport, Series } from './data';
 import { styleColour } from './dom';
@@ -13,15 +13,18 @@ export function isOnDevice(kind: string): boolean {
   return onDevice.includes(kind);
 }
 
-/** Returns the end of the process in microseconds, or the end of the series if that is later. */
+/**
+ * Returns `last`, the end of the last span of the series, and `end`, that of the process or `last`, whichever is later.
+ * Both are in microseconds.
+ */
 function endOf(report: RawReport, series: Series): { last: number; end: number } {
   const last = (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0);
   return { last, end: Math.max(report.process.end ?? 0, last) };
 }
 
 /**
- * Returns the bytes of the kind that are live at the end; null: unknown. Kinds without a total, such as blocks of
- * frameworks, are as they were at the end of their last span.
+ * Returns the bytes of the series that were live at the end; null: unknown. A kind without a total, such as blocks of
+ * frameworks, has the bytes at the end of its last span.
  */
 function leftOf(report: RawReport, series: Series): Maybe {
   const { totals } = report;
@@ -29,14 +32,19 @@ function leftOf(report: RawReport, series: Series): Maybe {
   return at < 0 ? series.last.at(-1) ?? null : totals.bytes[at] ?? null;
 }
 
-/** Returns the times and values of a series. From its last change on, as much is live as at the end. */
+/**
+ * Returns the spans of a series: their begins, the most bytes in each, and the end of the last span, in microseconds.
+ * After the last span of the series, a span with the bytes that were live at the end follows.
+ */
 export function spansOf(report: RawReport, series: Series): { time: number[]; value: Maybe[]; end: number } {
   const { last, end } = endOf(report, series);
   return end > last ? { time: [...series.time, last], value: [...series.most, leftOf(report, series)], end }
     : { time: series.time, value: series.most, end };
 }
 
-/** Returns the most bytes of a series in the span with the time; 0 before the first span. */
+/**
+ * Returns the most bytes of a series in the span that contains the time `us` (microseconds); 0 before the first span.
+ */
 export function mostAt(report: RawReport, series: Series, us: number): number {
   const { time, value } = spansOf(report, series);
   let at = -1;
@@ -44,7 +52,10 @@ export function mostAt(report: RawReport, series: Series, us: number): number {
   return at < 0 ? 0 : value[at] ?? 0;
 }
 
-/** The names of a column's parts that are no live memory: items of the report's account of a device. */
+/**
+ * Parts of columns that are no live memory. `items`: names, in reports, of the parts of a device that are added up in
+ * one part of a column.
+ */
 const groups: { name: string; colour: string; items: string[] }[] = [
   { name: 'locked, lost to rounding, or idle in pools', colour: 'slab_waste', items: ['slab_waste', 'rounding_waste', 'mempool_idle', 'pool'] },
   { name: 'contexts, code and the like', colour: 'context', items: ['context', 'modules', 'local_memory', 'heap', 'streams', 'graphs', 'libraries'] },
@@ -53,14 +64,17 @@ const groups: { name: string; colour: string; items: string[] }[] = [
   { name: 'unexplained', colour: 'unexplained', items: ['unexplained'] },
 ];
 
-/** The lines and columns of a device's chart. */
+/** The content of a device's chart. `total`: size of the device in bytes; null: unknown. */
 export interface DeviceUse {
   lines: Line[];
   columns: Column[];
   total: Maybe;
 }
 
-/** Returns figures that frameworks gave of their own memory on the device, as points. */
+/**
+ * Returns the figures that frameworks gave of their own memory, as points. `device`: ordinal of the device; null: host
+ * memory.
+ */
 function pointsOf(report: RawReport, device: Maybe): Line[] {
   const { frameworks, incidents, process } = report;
   const lines = new Map<string, Line>();
@@ -85,21 +99,23 @@ function pointsOf(report: RawReport, device: Maybe): Line[] {
   return [...lines.values()].filter((line) => line.value.some((value) => (value ?? 0) > 0));
 }
 
-/** The account of a device at one moment. */
+/** All parts of a device's used memory at one moment. */
 interface Reading {
-  /** Row of the table of incidents; null: the reading is that of the end. */
+  /** Row of the refused request at which the device was read, in the table of incidents; null: the last reading. */
   incident: Maybe;
+  /** Microseconds since the start of the process. */
   time: number;
-  /** Bytes of each item. */
+  /** Name of a part in reports → its bytes. */
   items: Map<string, number>;
 }
 
-/** Returns the accounts of the device, by their times. */
+/** Returns the readings of a device, the earliest first. `row`: row of the device in the report's table of devices. */
 function readingsOf(report: RawReport, row: number): Reading[] {
   const { accounts, devices, incidents, process } = report;
   const device = devices.device[row] ?? 0;
   const end = process.end ?? 0;
-  // A report may have accounts of a thousand incidents: its table is read once.
+  // Id of the incident → parts of the device. The table of accounts is read only once, since it may have rows of a
+  // thousand incidents.
   const moments = new Map<Maybe, Map<string, number>>();
   accounts.device.forEach((one, at) => {
     if (one !== device) return;
@@ -117,7 +133,7 @@ function readingsOf(report: RawReport, row: number): Reading[] {
   }).sort((one, other) => one.time - other.time);
 }
 
-/** Returns the use of the device in this row of the report's table of devices. */
+/** Returns the content of a device's chart. `row`: row of the device in the report's table of devices. */
 export function deviceUse(page: Page, report: RawReport, row: number): DeviceUse {
   const { devices, incidents } = report;
   const device = devices.device[row] ?? 0;
@@ -150,13 +166,16 @@ export function deviceUse(page: Page, report: RawReport, row: number): DeviceUse
     if (asked > 0) parts.push({ line: lineOf('refused request', styleColour('--bad'), 'outline'), bytes: asked });
     return { time, parts };
   });
-  // A framework's blocks are parts of other memory: they lie on no area.
+  // Blocks of frameworks lie in memory that areas already show: they are drawn as lines.
   const blocks: Line[] = report.timeline.filter((series) => series.device === device && series.kind === 'framework_block')
     .map((series) => ({ name: page.memory(series.kind, device), colour: colourOf(series.kind), ...spansOf(report, series), draw: 'line', dashed: true }));
   return { lines: [...lines, ...blocks, ...pointsOf(report, device)], columns, total };
 }
 
-/** Returns the lines of memory that is no certain part of a device: the host's, and managed memory. */
+/**
+ * Returns the lines of memory that is in no chart of a device: host memory, and managed memory, which may lie on the
+ * host or on a device.
+ */
 export function otherLines(page: Page, report: RawReport): Line[] {
   const lines: Line[] = report.timeline
     .filter((series) => (series.device === null || series.kind === 'managed') && series.most.some((value) => (value ?? 0) > 0))

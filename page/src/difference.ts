@@ -1,4 +1,4 @@
-// The difference between the leaks of two reports, by fingerprint.
+// The section about the difference between the leaks of two reports, compared by fingerprint.
 import type { Change, Difference, Page } from './data';
 import { h, section } from './dom';
 import { stackMatcher } from './groups';
@@ -6,13 +6,13 @@ import { stackList } from './stack_list';
 import { DataTable } from './table';
 import { bytes, count, location } from './words';
 
-/** Returns a change of bytes such as "+1.5 GiB". */
+/** Returns the change of the leak's bytes in words, such as "+1.5 GiB" or "−2.0 MiB". */
 function changed(row: Change): string {
   const by = row.bytes - row.bytes_before;
   return by > 0 ? `+${bytes(by)}` : bytes(by);
 }
 
-/** Returns the section. The first report is `before`, the second `now`. */
+/** Returns the section about the leaks that differ between two reports. */
 export function differenceSection(page: Page, difference: Difference): HTMLElement {
   const sum = (change: Change['change']): string => {
     const rows = difference.rows.filter((row) => row.change === change);

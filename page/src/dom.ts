@@ -1,9 +1,12 @@
-// Makes elements. Texts of reports only ever become text nodes, so that markup in them has no effect.
+// Makes elements of the page. Texts of reports become text nodes only, so that markup in them has no effect.
 
 type Child = Node | string | null;
 type Value = string | number | boolean | null | ((event: never) => void);
 
-/** Makes an element. A property `onclick` and the like is a listener; null and false are left out. */
+/**
+ * Makes an element. `properties`: its attributes; one with a function as its value, such as `onclick`, is a listener;
+ * null and false are left out. `children`: null is left out.
+ */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag, properties: Record<string, Value> = {}, ...children: Child[]
 ): HTMLElementTagNameMap[Tag] {
@@ -18,12 +21,12 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Replaces all children of the element. */
+/** Replaces all children of the element by these. Null is left out. */
 export function fill(element: Element, ...children: Child[]): void {
   element.replaceChildren(...children.filter((child): child is Node | string => child !== null));
 }
 
-/** Makes a square in a colour, which a text beside it names. */
+/** Makes a small square of a colour, to stand before the name of the coloured thing. */
 export function swatch(colour: string): HTMLElement {
   const square = h('span', { class: 'swatch', 'aria-hidden': 'true' });
   square.style.background = colour;
@@ -31,12 +34,15 @@ export function swatch(colour: string): HTMLElement {
 }
 
 let numbers = 0;
-/** Returns an id that no other element has. */
+/** Returns an id that no other element has: `prefix` with a number behind it. */
 export function freshId(prefix: string): string {
   return `${prefix}-${++numbers}`;
 }
 
-/** Makes a choice from a list with its label. */
+/**
+ * Makes a list with a label, of which the user chooses one option. `chosen`: value of the option that is chosen at
+ * first. `changed`: is called with the value of each option that the user chooses.
+ */
 export function choice(
   label: string, options: { value: string; text: string }[], chosen: string, changed: (value: string) => void,
 ): HTMLElement {
@@ -46,14 +52,17 @@ export function choice(
   return h('div', { class: 'choice' }, h('label', { for: id }, label), select);
 }
 
-/** Makes a section of the page with a heading. `hint`: a sentence about its use; empty: none. */
+/**
+ * Makes a section of the page with a heading. `id`: id of the element, for links. `hint`: a sentence about the use of
+ * the section; empty: none.
+ */
 export function section(id: string, title: string, hint: string, ...children: Child[]): HTMLElement {
   const heading = `${id}-title`;
   return h('section', { id, 'aria-labelledby': heading, class: 'card' },
     h('h2', { id: heading, tabindex: '-1' }, title), hint === '' ? null : h('p', { class: 'hint' }, hint), ...children);
 }
 
-/** Returns the colour that the style sheet gives a name, such as "--line". */
+/** Returns the colour that the style sheet gives the variable of this name, such as "--line". */
 export function styleColour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,4 +1,4 @@
-// The process, the settings in force, and what the report lacks.
+// The section about the process: facts about it, the settings in force, and the reasons why the report lacks something.
 import type { RawReport } from './data';
 import { h, section } from './dom';
 import { DataTable } from './table';
@@ -44,7 +44,7 @@ export function factsSection(report: RawReport): HTMLElement {
       { title: 'From', text: (row) => row.source ?? '' },
     ],
   });
-  // Chosen ones come first.
+  // Settings that the user has chosen come before those with default values.
   table.show([...report.settings].sort((one, other) => Number(one.source === 'default') - Number(other.source === 'default')));
   return section('facts', 'Process and settings', '', lacks, list, h('details', {}, h('summary', {}, 'Settings and variables'), table.element));
 }

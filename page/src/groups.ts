@@ -1,4 +1,4 @@
-// Memory that was not freed, as a table that sorts and filters.
+// The section about memory that was not freed: a table that sorts and filters.
 import { apartByStack } from './apart';
 import type { Page, RawReport } from './data';
 import { h, section } from './dom';
@@ -6,12 +6,15 @@ import { stackList } from './stack_list';
 import { DataTable } from './table';
 import { bytes, count, duration, growthWords, location } from './words';
 
-/** Returns a test if a stack has a frame with the text in its function, file or module. */
+/**
+ * Returns a test of stacks by their number: true if a frame of the stack has the text in its function, file, module or
+ * library, in small or capital letters.
+ */
 export function stackMatcher(page: Page, text: string): (stack: number) => boolean {
   const wanted = text.toLowerCase();
   const frames = new Map<number, boolean>();
   const has = new Uint8Array(page.parents.length);
-  // A parent has a smaller number than its children.
+  // A node has a larger number than its parent, so that the parent's result is there already.
   for (let node = 1; node < has.length; ++node) {
     const number = page.nodeFrames[node] ?? 0;
     let isHit = frames.get(number);
@@ -51,7 +54,7 @@ function details(page: Page, report: RawReport, at: number): Node {
     stackList(page, groups.stack[at] ?? 0));
 }
 
-/** Returns the section with the table. */
+/** Returns the section about memory that was not freed, or that is live if the report is a snapshot. */
 export function groupsSection(page: Page, report: RawReport): HTMLElement {
   const { groups } = report;
   const isRunning = report.process.reason === 'running';

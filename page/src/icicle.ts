@@ -4,9 +4,12 @@ import { onThemeChange } from './theme';
 import { lineage, type TreeNode } from './tree';
 import { bytes, counted, fileName, share } from './words';
 
+/** Height of a bar in pixels. */
 const rowHeight = 22;
+/** Least width in pixels of a bar that is drawn. */
 const leastWidth = 2.5;
 
+/** A node of the tree as it is drawn. Numbers are pixels of the canvas. */
 interface Bar {
   node: TreeNode;
   x: number;
@@ -14,6 +17,7 @@ interface Bar {
   width: number;
 }
 
+/** An icicle, with the callers of its uppermost bar above it and words about the chosen bar below it. */
 export class Icicle {
   readonly element: HTMLElement;
   private readonly canvas = h('canvas', { class: 'icicle', tabindex: '0', role: 'img' });
@@ -26,7 +30,7 @@ export class Icicle {
   private search = '';
   private hits = new Set<TreeNode>();
 
-  /** `zoomed`: is called with the node that fills the width. */
+  /** Makes an icicle without a tree. `zoomed`: is called with the node that has become the uppermost bar. */
   constructor(private readonly zoomed: (node: TreeNode) => void) {
     this.element = h('div', {}, h('nav', { 'aria-label': 'Callers of the bar at the top' }, this.crumbs), this.canvas, this.status);
     this.canvas.addEventListener('mousemove', (event) => { this.choose(this.barAt(event)?.node ?? null); });
@@ -40,13 +44,17 @@ export class Icicle {
     new ResizeObserver(() => { this.draw(); }).observe(this.element);
   }
 
+  /** Draws another tree, with its root as the uppermost bar. */
   show(root: TreeNode): void {
     this.root = root;
     this.find(this.search);
     this.zoom(root);
   }
 
-  /** Marks the bars with the text in their names. Returns the bytes below them. */
+  /**
+   * Marks the bars with the text in their names, and unmarks all others. Returns the bytes of all marked bars; a bar
+   * below another marked one does not count again.
+   */
   find(text: string): number {
     this.search = text.trim().toLowerCase();
     this.hits.clear();
@@ -91,7 +99,10 @@ export class Icicle {
       + `(${share(node.bytes, this.root?.bytes ?? 0)}) in ${counted(node.count, 'allocation')}`);
   }
 
-  /** Lays out the node that fills the width, with all that is wide enough below it. */
+  /**
+   * Sets the bars: the uppermost one is as wide as the canvas, and those below it are left out if they are too narrow.
+   * `width`: pixels of the canvas.
+   */
   private layOut(width: number): void {
     this.bars = [];
     const visit = (node: TreeNode, x: number, wide: number, level: number): void => {

@@ -1,4 +1,4 @@
-// The holders of memory at each refused request.
+// The section about refused requests, and about the call stacks that held memory at each of them.
 import { apartByStack } from './apart';
 import type { Page, RawReport } from './data';
 import { fill, h, section } from './dom';
@@ -7,9 +7,10 @@ import { adviceOf } from './summary';
 import { DataTable } from './table';
 import { bytes, count, location, moment } from './words';
 
+/** The section about refused requests. */
 export interface IncidentsPart {
   element: HTMLElement;
-  /** Shows the holders at the incident with this id. */
+  /** Shows the call stacks that held memory at the incident with this id. */
   show: (id: number) => void;
 }
 
@@ -35,7 +36,7 @@ function holdersTable(page: Page, report: RawReport, id: number): HTMLElement {
   return table.element;
 }
 
-/** Returns the section about the requests that were refused. */
+/** Makes the section about the refused requests of the report, which has one or more. */
 export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
   const { incidents } = report;
   const holder = h('div', { class: 'holders' });

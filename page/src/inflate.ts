@@ -1,4 +1,4 @@
-// Reads the compressed data out of the page.
+// Decompresses the data that the page has in itself.
 import type { RawPage } from './data';
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
@@ -8,7 +8,9 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Returns the data of the page. Fails if the file was cut short, or if the browser is too old. */
+/**
+ * Returns the data of the page. Throws an error if the file was cut short, or if the browser cannot decompress data.
+ */
 export async function pageData(): Promise<RawPage> {
   const holder = document.getElementById('data');
   if (typeof DecompressionStream === 'undefined')

@@ -28,7 +28,7 @@ function goTo(id: string): void {
 
 type Maker = () => HTMLElement;
 
-/** Returns functions that make the parts of one report. */
+/** Returns functions that make the sections of a report, in the order in which they are shown. */
 function partsOf(page: Page, report: RawReport): Maker[] {
   let incidents: IncidentsPart | null = null;
   const showIncident = (id: number): void => {
@@ -46,14 +46,14 @@ function partsOf(page: Page, report: RawReport): Maker[] {
 
 let watcher: IntersectionObserver | null = null;
 
-/** Makes a link for each part, and marks the one that is on the screen. */
+/** Shows a link to each section, and marks the link of the section that is on the screen. */
 function showTabs(parts: HTMLElement[]): void {
   watcher?.disconnect();
   const links = new Map<string, HTMLElement>();
   const list = h('ul', {}, ...parts.map((part) => {
     const link = h('a', { href: `#${part.id}`, onclick: (event: Event) => {
       event.preventDefault();
-      // The address names the part, so that it can be sent to others.
+      // The page's address gets the name of the section, so that a person who gets it sees this section.
       history.replaceState(null, '', `#${part.id}`);
       goTo(part.id);
     } }, part.querySelector('h2')?.textContent ?? '');
@@ -74,10 +74,13 @@ function showTabs(parts: HTMLElement[]): void {
   watcher = observer;
 }
 
-/** Number of calls of show(): a later call ends the work of an earlier one. */
+/** Number of calls of show(). A call that is not the last one makes no more sections. */
 let shows = 0;
 
-/** Shows a report. The parts below the first screen are made afterwards, so that the first ones are seen at once. */
+/**
+ * Shows the report with the index `chosen`. Sections below the first screen are made later, so that the first sections
+ * are seen at once.
+ */
 async function show(page: Page, chosen: number): Promise<void> {
   const turn = ++shows;
   const { reports, difference } = page.raw;
@@ -112,7 +115,7 @@ async function start(): Promise<void> {
   fill(byId('made'), `Made by cuwarden ${page.raw.version}. The page holds all of its data and asks nothing of the network.`);
   if (page.raw.reports.length === 0) fill(byId('content'), h('p', { class: 'loading' }, 'The page has no report in it.'));
   await show(page, page.raw.reports.length === 2 ? 1 : 0);
-  // The part that the address names was not there when the browser looked for it.
+  // The browser could not find the section that the address names, since it was not made yet.
   if (location.hash.length > 1) goTo(location.hash.slice(1));
   document.documentElement.dataset.ready = 'true';
 }

@@ -1,4 +1,4 @@
-// Several reports, such as those of the ranks of a job: a row for each.
+// The section about several reports, such as those of the ranks of a job: a row for each.
 import type { Page, RawReport } from './data';
 import { h, section } from './dom';
 import { DataTable } from './table';
@@ -17,7 +17,9 @@ function verdictOf(report: RawReport): string {
   return incidents.outcome.includes('rescued') ? 'rescued' : '';
 }
 
-/** Returns the section with a row for each report. `open` shows one of them. */
+/**
+ * Returns the section with a row for each report. `open`: is called with the index of the report that the user chooses.
+ */
 export function ranksSection(page: Page, open: (at: number) => void): HTMLElement {
   const { reports } = page.raw;
   const most = Math.max(1, ...reports.map(peakOf));

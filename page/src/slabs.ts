@@ -7,15 +7,16 @@ import { DataTable } from './table';
 import { onThemeChange } from './theme';
 import { bytes, count, counted, location, moment, share } from './words';
 
-/** Colours from nearly empty (pins most) to full. */
+/** Colours of slabs, from nearly empty ones, which keep most memory from being used, to full ones. */
 const ramp = ['#d6404f', '#e8743b', '#efa93a', '#c5c04a', '#7fb96a', '#3fa58a', '#2f7fb0'];
 
-/** Returns the used share of a slab, from 0 to 1. */
+/** Returns the share of a slab that is live, from 0 to 1. `at`: index of the slab in the map. */
 function filled(map: SlabMap, at: number): number {
   const used = map.bytes[at] ?? (map.live[at] ?? 0) * (map.piece[at] ?? 0);
   return Math.min(1, used / map.page_bytes);
 }
 
+/** The map of slabs as a picture: a square for each slab, in the order of their addresses. */
 class SlabCanvas {
   readonly element: HTMLElement;
   private readonly canvas = h('canvas', { class: 'slabs', tabindex: '0', role: 'img' });
@@ -53,7 +54,7 @@ class SlabCanvas {
     const width = this.element.clientWidth;
     const number = this.map.step.length;
     if (width === 0 || number === 0) return;
-    // All slabs fit into about half a screen.
+    // The squares are small enough for all slabs to fit into about half a screen.
     this.side = Math.max(3, Math.min(16, Math.floor(Math.sqrt((width * 420) / number))));
     this.columns = Math.max(1, Math.floor(width / this.side));
     const rows = Math.ceil(number / this.columns);
@@ -133,7 +134,7 @@ function drawMap(page: Page, map: SlabMap, holder: HTMLElement): void {
     new SlabCanvas(map).element, h('h3', {}, 'Pinned by'), holders.element);
 }
 
-/** Returns the section about slabs. `shown`: number of an incident whose map is shown first; null: none. */
+/** Returns the section about slabs, which shows one map of the report at a time. */
 export function slabsSection(page: Page, report: RawReport): HTMLElement {
   const hint = 'The driver cuts requests below 1 MiB from slabs of 2 MiB. Memory that is freed in a slab stays locked until its last piece is freed.';
   const [first] = report.slabs;

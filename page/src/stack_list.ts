@@ -15,7 +15,7 @@ function frameItem(frame: Frame, isUsers: boolean): HTMLElement {
     h('span', { class: 'file' }, `${where}${frame.inlined ? ' (inlined)' : ''}`));
 }
 
-/** Returns the stack as an element. */
+/** Returns an element that lists the frames of a call stack. `stack`: number of the stack; 0: unknown. */
 export function stackList(page: Page, stack: number): HTMLElement {
   const frames = page.stack(stack);
   if (frames.length === 0) return h('p', { class: 'hint' }, 'No stack was recorded.');

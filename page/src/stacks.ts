@@ -1,4 +1,4 @@
-// The stacks that hold memory: an icicle, and the allocations below the bar that was chosen.
+// The section about call stacks that hold memory: an icicle, and a table of the allocations below its uppermost bar.
 import { apartByStack } from './apart';
 import type { Maybe, Page, RawReport } from './data';
 import { choice, fill, freshId, h, section, swatch } from './dom';
@@ -8,8 +8,13 @@ import { DataTable } from './table';
 import { rowsBelow, treeOf, type Weighted } from './tree';
 import { bytes, count, location } from './words';
 
+/**
+ * Property by which allocations are grouped above their outermost frames. api: the CUDA function. kind: the kind of
+ * memory and the device.
+ */
 type Grouping = 'none' | 'module' | 'api' | 'kind';
 
+/** A set of bytes that the icicle can show, such as those that were not freed. */
 interface Source {
   value: string;
   text: string;
@@ -17,6 +22,10 @@ interface Source {
   rows: (grouping: Grouping) => Weighted[];
 }
 
+/**
+ * Columns of a table of the report, in the form that all sources share. `isIn`: false for rows that do not count.
+ * `weight`: bytes of a row in place of `bytes`.
+ */
 interface Parts {
   stack: number[];
   bytes: Maybe[];
@@ -44,7 +53,10 @@ function weighted(page: Page, parts: Parts, grouping: Grouping): Weighted[] {
   return rows;
 }
 
-/** Returns a row for each kind and device: bytes allocated by stacks that the report does not list. Rows of 0 bytes are left out. */
+/**
+ * Returns the bytes that were allocated by call stacks that the report does not list: a row for each kind of memory and
+ * device. Rows of 0 bytes are left out.
+ */
 function unlisted(page: Page, report: RawReport, grouping: Grouping): Weighted[] {
   const { totals, allocated } = report;
   if (allocated.stack.length === 0) return [];
@@ -131,7 +143,7 @@ function rowsTable(page: Page): DataTable<Weighted> {
   });
 }
 
-/** Returns the section with the icicle. */
+/** Returns the section about call stacks that hold memory. */
 export function stacksSection(page: Page, report: RawReport): HTMLElement {
   const sources = sourcesOf(page, report);
   let source = sources[0];

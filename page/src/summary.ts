@@ -1,4 +1,4 @@
-// The sentences: what happened, and what to do. They are those of the text report.
+// The section with the sentences of the text report: what happened, and what to do.
 import { apart } from './apart';
 import type { Notice, Page, RawReport } from './data';
 import { h, section } from './dom';
@@ -7,7 +7,7 @@ import { bytes, location } from './words';
 
 const tones: Record<Notice['tone'], string> = { bad: 'Look here', warning: 'Note', good: 'All well', plain: '', leak: '' };
 
-/** Splits "OUT OF MEMORY: cudaMalloc of …" into its mark and the rest. */
+/** Returns the title of a notice as an element. Its first words in capitals, such as "OUT OF MEMORY", are marked. */
 function title(notice: Notice): HTMLElement {
   const mark = /^([A-Z][A-Z ]+[A-Z])(: | when | at | by |$)/.exec(notice.title)?.[1];
   const words = h('p', { class: 'title' });
@@ -19,7 +19,7 @@ function title(notice: Notice): HTMLElement {
 
 const toDo = 'To do: ';
 
-/** Returns what a notice says is to do; undefined if it does not say so. The style adds the mark. */
+/** Returns the advice of the notice: the text behind "To do: " in one of its lines; undefined if no line has it. */
 export function adviceOf(row: Notice): string | undefined {
   return row.lines.find((line) => line.startsWith(toDo))?.slice(toDo.length);
 }
@@ -31,7 +31,7 @@ function notice(page: Page, row: Notice, showIncident: (id: number) => void, dif
   if (row.stack !== 0 && row.tone === 'leak') box.append(h('p', { class: 'where' }, `at ${location(page.usersFrame(row.stack))}${difference === '' ? '' : `, ${difference}`}`));
   if (advice !== undefined) box.append(h('p', { class: 'advice' }, advice));
   const others = row.lines.filter((line) => !line.startsWith(toDo));
-  // The first one is the cause.
+  // If the notice gives advice, the first other line is the cause of the event.
   others.forEach((line, at) => {
     box.append(h('p', { class: at === 0 && advice !== undefined ? 'cause' : 'line' }, line));
   });
@@ -70,7 +70,10 @@ function figures(report: RawReport): HTMLElement {
   return list;
 }
 
-/** Returns words for each of the leaks that tell it from the others at the same line; empty: there are none. */
+/**
+ * Returns, for each leak, words that distinguish it from other leaks at the same line of code; empty if there are no
+ * others.
+ */
 function differences(page: Page, leaks: Notice[]): string[] {
   const lines = leaks.map((leak) => location(page.usersFrame(leak.stack)));
   return leaks.map((leak, at) => {
@@ -79,14 +82,16 @@ function differences(page: Page, leaks: Notice[]): string[] {
   });
 }
 
-/** Returns the section with the sentences. */
+/**
+ * Returns the section with the sentences. `showIncident`: is called with the id of an incident that the user chooses.
+ */
 export function summarySection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
   const rest = report.summary.filter((row) => row.tone !== 'leak');
   const leaks = report.summary.filter((row) => row.tone === 'leak');
   const apartWords = differences(page, leaks);
   const first = rest.shift();
   const list = h('ol', { class: 'notices' });
-  // What went wrong comes before the plain fact of the end.
+  // A failure comes before all other sentences. If the first notice is none, it is shown alone above them.
   const ordered = first && first.tone === 'bad' ? [first, ...rest] : rest;
   for (const row of ordered) {
     const item = notice(page, row, showIncident);

@@ -1,39 +1,45 @@
-// A table that sorts, filters, pages and opens rows. Arrow keys go from row to row.
+// A table that the user can sort and filter. It shows more rows on demand, and a row can be opened. Arrow keys go from
+// row to row.
 import { fill, freshId, h } from './dom';
 
+/** A column of a table. */
 export interface Column<Row> {
   title: string;
-  /** Text of the row's value. */
+  /** Returns the text of a row in this column. */
   text: (row: Row) => string;
-  /** Value by which rows are sorted; left out: the text. */
+  /** Returns the value by which rows are sorted; left out: they are sorted by the text. */
   order?: (row: Row) => number | string;
+  /** True: the texts are numbers, which stand at the right side. */
   number?: boolean;
   /** True: the text may be long, and is broken into lines. */
   long?: boolean;
-  /** Element in place of the text. */
+  /** Returns an element that is shown in place of the text. */
   shown?: (row: Row) => Node;
 }
 
+/** All that a table needs beside its rows. */
 export interface TableOptions<Row> {
   caption: string;
   columns: Column<Row>[];
-  /** Index of the column by which rows are sorted first, largest first; left out: the given order. */
+  /** Index of the column by which rows are sorted at first, from the largest on; left out: rows keep their order. */
   sorted?: number;
-  /** Makes the content of an opened row; left out: rows do not open. */
+  /** Returns the content that is shown below a row when it is opened; left out: rows cannot be opened. */
   details?: (row: Row) => Node;
   /**
-   * Returns words that tell rows with the same text in the first column from each other, one text for each row; empty:
-   * there are none. `texts`: for each row, the texts of all columns, joined by tabs. Left out: such rows get no words.
+   * Returns, for each of the rows, words that distinguish it from the others; empty: there are none. The rows have the
+   * same text in the first column. `texts`: for each row, the texts of all columns, joined by tabs. Left out: rows get
+   * no such words.
    */
   apart?: (rows: Row[], texts: string[]) => string[];
-  /** Returns a test of rows for a text of the filter; left out: there is no filter. */
+  /** Returns a test of rows for the text that the user has typed into the filter; left out: the table has no filter. */
   filter?: (text: string) => (row: Row) => boolean;
-  /** Most rows that are shown at first. */
+  /** Most rows that are shown at first; left out: 25. */
   most?: number;
-  /** Text in place of a table without rows. */
+  /** Text that is shown if the table has no rows. */
   empty: string;
 }
 
+/** A table that the user can sort and filter. */
 export class DataTable<Row> {
   readonly element = h('div', { class: 'table' });
   private readonly holder = h('div', { class: 'scroll', tabindex: '0', role: 'region' });
@@ -65,7 +71,7 @@ export class DataTable<Row> {
     this.apply();
   }
 
-  /** Sets the text of the filter, as if it were typed. */
+  /** Sets the text of the filter, as if the user had typed it. */
   setFilter(text: string): void {
     const field = this.element.querySelector('input');
     if (field) field.value = text;
@@ -148,7 +154,7 @@ export class DataTable<Row> {
     }, rest <= count ? 'Show all' : `Show ${count.toLocaleString('en-US')} more`)));
   }
 
-  /** Returns words that tell rows with the same text in the first column from each other. */
+  /** Returns, by row, words that distinguish rows with the same text in the first column (TableOptions.apart). */
   private notesOf(rows: Row[]): Map<Row, string> {
     const { columns, apart } = this.options;
     const notes = new Map<Row, string>();

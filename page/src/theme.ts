@@ -1,10 +1,11 @@
-// Switches between light and dark. At first the page follows the system; the choice is kept for this file's tab only.
+// Switches between light and dark colours. At first the page has those of the system. A choice of the user's holds
+// until the page is closed.
 import { h } from './dom';
 import { own } from './words';
 
 const listeners: (() => void)[] = [];
 
-/** Calls the function whenever colours change. */
+/** Registers a function that is called whenever the page changes between light and dark colours, or is printed. */
 export function onThemeChange(listener: () => void): void {
   listeners.push(listener);
 }
@@ -14,7 +15,7 @@ function isDark(): boolean {
   return chosen === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : chosen === 'dark';
 }
 
-/** Lets the button switch between light and dark. */
+/** Makes the button switch between light and dark colours. */
 export function startTheme(button: HTMLElement): void {
   const show = (): void => {
     button.replaceChildren(h('span', {}, isDark() ? 'Light colours' : 'Dark colours'));
@@ -25,12 +26,15 @@ export function startTheme(button: HTMLElement): void {
     show();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
-  // Paper is light: pictures are drawn anew for it.
+  // Paper is light, so that canvases must be drawn anew before and after printing.
   matchMedia('print').addEventListener('change', show);
   show();
 }
 
-/** Colours of kinds of memory, and of parts of a device. They can be told apart on light and dark ground. */
+/**
+ * Colours of kinds of memory and of parts of a device, by their names in reports. They can be distinguished on a light
+ * and on a dark background.
+ */
 const colours: Record<string, string> = {
   device: '#3f7fd9', live_device: '#3f7fd9',
   stream_ordered: '#8b62d6', live_stream_ordered: '#8b62d6',
@@ -45,12 +49,12 @@ const colours: Record<string, string> = {
   graphs: '#a77398', libraries: '#c7a46c', page_cache: '#ded6b8', other_processes: '#5b4a3f', unexplained: '#9a9fa8',
 };
 
-/** Returns the colour of a kind of memory or of a part of a device. */
+/** Returns the colour of a kind of memory or of a part of a device. `name`: its name in reports. */
 export function colourOf(name: string): string {
   return own(colours, name) ?? '#9a9fa8';
 }
 
-/** Returns black or white, whichever is easier to read on the colour (#rrggbb). */
+/** Returns the colour, black or white, in which text is easier to read on this colour (#rrggbb). */
 export function inkOn(colour: string): string {
   const light = [1, 3, 5].map((at) => {
     const part = parseInt(colour.slice(at, at + 2), 16) / 255;

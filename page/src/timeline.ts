@@ -8,9 +8,10 @@ import { DataTable } from './table';
 import { colourOf } from './theme';
 import { bytes, count, duration, fileName, moment } from './words';
 
+/** Endings of colours (#rrggbbaa) that distinguish devices; devices from the fifth on repeat them. */
 const shades = ['', 'cc', '99', '77'];
 
-/** Returns a line for each kind of memory on each device. `prefix`: words before each name. */
+/** Returns a line for each kind of memory on each device. `prefix`: words before each line's name. */
 function linesOf(page: Page, report: RawReport, prefix: string, isDashed: boolean): Line[] {
   return report.timeline.filter((series) => series.most.some((value) => (value ?? 0) > 0)).map((series) => ({
     name: prefix + page.memory(series.kind, series.device),
@@ -22,7 +23,10 @@ function linesOf(page: Page, report: RawReport, prefix: string, isDashed: boolea
   }));
 }
 
-/** Returns the marks of refused requests. `device`: those for its memory; null: those for the host's. */
+/**
+ * Returns marks of refused requests. `device`: ordinal of the device from which memory was asked for; null: requests
+ * for host memory.
+ */
 function incidentMarks(report: RawReport, device: number | null): Mark[] {
   const { incidents } = report;
   const marks: Mark[] = incidents.id.flatMap((id, at) => {
@@ -31,11 +35,11 @@ function incidentMarks(report: RawReport, device: number | null): Mark[] {
     if (time === null || (incidents.device[at] ?? null) !== device) return [];
     return [{ time, text: `${outcome === 'failed' ? 'out of memory' : outcome.replace(/_/g, ' ')} (incident ${id})`, tone: outcome === 'failed' ? 'bad' : 'warning' }];
   });
-  // Of many, the first ones are drawn: the others are in the table of incidents.
+  // A chart has room for the first 60; the table of incidents has all.
   return marks.slice(0, 60);
 }
 
-/** Returns the marks of the peaks of kinds of memory. The lines have the names of their kinds. */
+/** Returns marks of the peaks of kinds of memory. A mark belongs to the line with the name of its kind. */
 function peakMarks(page: Page, report: RawReport, lines: Line[]): Mark[] {
   const { totals } = report;
   return totals.kind.flatMap((kind, at): Mark[] => {
@@ -45,7 +49,10 @@ function peakMarks(page: Page, report: RawReport, lines: Line[]): Mark[] {
   });
 }
 
-/** Returns a step in words, such as "step 3" or "step 3, test_cache". `name`: empty if there is none. */
+/**
+ * Returns words for a step of the program, such as "step 3" or "step 3, test_cache". `name`: name of the step; empty:
+ * it has none.
+ */
 function stepWords(number: Maybe | undefined, name: string): string {
   return `step ${count(number)}${name === '' ? '' : `, ${name.length > 40 ? `${name.slice(0, 38)}…` : name}`}`;
 }
@@ -56,8 +63,8 @@ function stepMarks(page: Page, report: RawReport): StepMark[] {
 }
 
 /**
- * Returns the name of the part of the run that was under way at the moment; empty: it has none. `at`: the last step that
- * began before. Steps without names do not end the name of an earlier step.
+ * Returns the name of the part of the run to which the moment belongs; empty: it has no name. A name holds over later
+ * steps without names. `at`: index of the last step that began before. `us`: the moment in microseconds.
  */
 function partName(page: Page, report: RawReport, at: number, us: number): string {
   const { steps } = report;
@@ -67,14 +74,18 @@ function partName(page: Page, report: RawReport, at: number, us: number): string
   return named < 0 || (end !== null && end <= us) ? '' : page.text(steps.name[named]);
 }
 
-/** Returns words for a moment of the run, with the step that was under way, and with the name that held then. */
+/**
+ * Returns words for a moment of the run: the time, and the step of the program with its name. `us`: microseconds since
+ * the start of the process.
+ */
 function momentWords(page: Page, report: RawReport, us: number): string {
   const { process, steps } = report;
   let at = -1;
   while (at + 1 < steps.time.length && (steps.time[at + 1] ?? 0) <= us) ++at;
   const words = moment(process, us);
   if (at < 0) return words;
-  // Of very many steps only some are in the report: others may follow this one, also behind the last one.
+  // The report lists only some of very many steps. If steps that are not listed follow this one, its number is not
+  // exact.
   const number = steps.number[at] ?? 0;
   const last = (at + 1 < steps.number.length ? (steps.number[at + 1] ?? 0) - 1 : process.steps) ?? number;
   return `${words}, ${last > number ? 'about ' : ''}${stepWords(number, partName(page, report, at, us))}`;
@@ -101,7 +112,7 @@ function totalsTable(page: Page, report: RawReport): HTMLElement {
   return table.element;
 }
 
-/** Returns the steps as a table that can be opened; null: the report has no times of steps. */
+/** Returns a table of the steps of the program, which can be opened; null: the report has no times of steps. */
 function stepsTable(page: Page, report: RawReport): HTMLElement | null {
   const { steps, process } = report;
   if (steps.number.length === 0) return null;
@@ -120,7 +131,7 @@ function stepsTable(page: Page, report: RawReport): HTMLElement | null {
   return h('details', { class: 'fold' }, h('summary', {}, `When ${listed} began`), table.element);
 }
 
-/** Returns a sentence about the steps; empty: the program marked none. */
+/** Returns a sentence about steps in charts; empty: the program marked no steps. */
 function stepsHint(report: RawReport): string {
   const { process, steps } = report;
   if (process.steps === null) return '';
@@ -128,12 +139,13 @@ function stepsHint(report: RawReport): string {
     : ` The program marked ${count(process.steps)} steps. The report is older than the table of their times.`;
 }
 
+/** A chart with its title. */
 interface Titled {
   title: string;
-  /** Number of the device; null: the chart is that of the host. */
+  /** Ordinal of the device; null: the chart is of the host. */
   device: Maybe;
   chart: Chart;
-  /** True: the chart is seen only when it is opened. */
+  /** True: the chart is hidden until the user opens it. */
   isClosed: boolean;
 }
 
@@ -158,7 +170,10 @@ function chartsOf(page: Page, report: RawReport): Titled[] {
   return [...charts, { title, device: null, isClosed, chart: new Chart({ label: `${title} over time`, end, lines: others, marks, steps, timeWords }) }];
 }
 
-/** Returns the section. `showIncident`: is called with the number of an incident that was chosen. */
+/**
+ * Returns the section with the charts of a report. `showIncident`: is called with the id of an incident that the user
+ * chooses.
+ */
 export function timelineSection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
   const charts = chartsOf(page, report);
   Chart.link(charts.map(({ chart }) => chart));
@@ -166,7 +181,7 @@ export function timelineSection(page: Page, report: RawReport, showIncident: (id
   const jumps = h('ul', { class: 'jumps' }, ...incidents.id.slice(0, 12).map((id, at) => h('li', {}, h('button', {
     type: 'button', class: 'quiet', onclick: () => {
       showIncident(id);
-      // The chart of the memory that was asked for has the mark of the incident.
+      // The mark of the incident is in the chart of the memory that was asked for.
       const time = incidents.time[at] ?? null;
       const marked = charts.find(({ device }) => device === (incidents.device[at] ?? null));
       if (time !== null) marked?.chart.showAround(time);
@@ -183,7 +198,7 @@ export function timelineSection(page: Page, report: RawReport, showIncident: (id
     incidents.id.length > 0 ? jumps : null, totalsTable(page, report), stepsTable(page, report));
 }
 
-/** Returns the section with the timelines of two reports on one axis. */
+/** Returns a section with one chart of the live bytes of two reports. Times count from the start of each process. */
 export function comparedTimelines(page: Page, before: RawReport, now: RawReport): HTMLElement {
   const lines = [...linesOf(page, now, 'now: ', false), ...linesOf(page, before, 'before: ', true)];
   return section('together', 'Both runs on one axis',

@@ -1,33 +1,38 @@
-// The tree that the icicle shows: frames from the outermost to the innermost, with the bytes below each.
+// The tree that the icicle shows: frames of call stacks, from the outermost to the innermost, with the bytes that were
+// allocated below each.
 import type { Code, Frame, Page } from './data';
 
-/** Rows with a stack: a table in the form that all sources of the icicle share. */
+/** Allocations of one call stack: a row in the form that all sources of the icicle share. */
 export interface Weighted {
   stack: number;
   bytes: number;
   count: number;
-  /** Text by which rows are grouped above the frames; empty: they are not. */
+  /** Text by which rows are grouped above their outermost frames; empty: rows are not grouped. */
   group: string;
-  /** Words for lists, such as "device memory (GPU 0) · cudaMalloc". */
+  /** Kind of memory, device and CUDA function in words, such as "device memory (GPU 0) · cudaMalloc". */
   words: string;
-  /** Text in place of a stack that is unknown; left out: no stack was recorded. */
+  /** Text that the icicle shows if the stack is unknown; left out: "no stack was recorded". */
   name?: string;
 }
 
+/** A node of the tree: a function, several folded functions of a library, a group, or the root. */
 export interface TreeNode {
   name: string;
   /** Further text, such as the module or the file. */
   note: string;
   code: Code | 'group' | 'root';
+  /** Bytes of all rows at this node and below it. */
   bytes: number;
   count: number;
-  /** Number of frames that the node stands for. */
+  /** Most frames that are folded into the node; 1: none are folded. */
   frames: number;
   parent: TreeNode | null;
   children: TreeNode[];
+  /** Rows whose innermost frame is this node. */
   rows: Weighted[];
 }
 
+/** A node of a tree that is being made. `byName`: its children, by their names and notes. */
 interface Growing extends TreeNode {
   byName: Map<string, Growing>;
 }
@@ -47,7 +52,9 @@ function child(parent: Growing, name: string, note: string, code: TreeNode['code
   return node;
 }
 
-/** Returns the nodes of a stack, outermost first. Neighbouring frames of a library are one if they are folded. */
+/**
+ * Returns the nodes of a stack, outermost first. `isFolded`: true: neighbouring frames of one library become one node.
+ */
 function path(page: Page, stack: number, isFolded: boolean): { frame: Frame; frames: number }[] {
   const frames = page.stack(stack).reverse();
   const nodes: { frame: Frame; frames: number }[] = [];
@@ -56,7 +63,7 @@ function path(page: Page, stack: number, isFolded: boolean): { frame: Frame; fra
     if (isFolded && last && frame.library !== '' && last.frame.library === frame.library) ++last.frames;
     else nodes.push({ frame, frames: 1 });
   }
-  // The C library's start of a program or thread tells nothing.
+  // Outermost frames, in which the C library starts a program or thread, are left out.
   while (isFolded && nodes.length > 1 && (nodes[0]?.frame.code === 'system' || /^_start$/.test(nodes[0]?.frame.short ?? ''))) nodes.shift();
   return nodes;
 }
@@ -67,7 +74,10 @@ function finish(node: Growing): void {
   for (const one of node.children) finish(one as Growing);
 }
 
-/** Makes the tree of all rows. */
+/**
+ * Returns the tree of all rows. `isFolded`: true: neighbouring frames of one library become one node. `title`: name of
+ * the root.
+ */
 export function treeOf(page: Page, rows: Weighted[], isFolded: boolean, title: string): TreeNode {
   const root = fresh(title, '', 'root', null);
   const paths = new Map<number, { frame: Frame; frames: number }[]>();

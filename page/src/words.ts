@@ -1,14 +1,17 @@
 // Sizes, counts and times as people read them, in the words of the text report.
 import type { Frame, Maybe, ProcessFacts } from './data';
 
-/** Returns the record's own value for the key: names in reports may be those of an object's inherited members. */
+/**
+ * Returns the record's value for the key; undefined if the record has none. Keys that all objects inherit, such as
+ * "toString", do not count.
+ */
 export function own<Value>(record: Record<string, Value>, key: string): Value | undefined {
   return Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
-/** Returns a size such as "1.5 GiB"; "unknown" for null. */
+/** Returns a number of bytes as text, such as "1.5 GiB"; "unknown" for null. */
 export function bytes(value: Maybe | undefined): string {
   if (value === null || value === undefined) return 'unknown';
   let size = Math.abs(value);
@@ -30,7 +33,7 @@ export function counted(value: Maybe | undefined, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
-/** Returns a length of time, given in microseconds; "unknown" for null. */
+/** Returns a length of time as text, such as "17.8 s"; "unknown" for null. `us`: microseconds. */
 export function duration(us: Maybe | undefined): string {
   if (us === null || us === undefined) return 'unknown';
   if (us < 999.95) return `${us.toFixed(0)} µs`;
@@ -41,7 +44,10 @@ export function duration(us: Maybe | undefined): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
-/** Returns the time of day in the zone of the browser, with the date in a long run. */
+/**
+ * Returns the time of day in the time zone of the browser, with the date if the run took more than twelve hours. `us`:
+ * microseconds since the start of the process. Empty if the start is unknown.
+ */
 export function timeOfDay(process: ProcessFacts, us: number): string {
   if (process.epoch === null) return '';
   const date = new Date(process.epoch + us / 1000);
@@ -51,14 +57,17 @@ export function timeOfDay(process: ProcessFacts, us: number): string {
   return isLong ? `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}` : time;
 }
 
-/** Returns "at 14:03:11, 17.8 s into the run". */
+/**
+ * Returns words for a moment, such as "at 14:03:11, 17.8 s into the run". `us`: microseconds since the start of the
+ * process; null: unknown.
+ */
 export function moment(process: ProcessFacts, us: Maybe): string {
   if (us === null) return 'at an unknown time';
   const time = timeOfDay(process, us);
   return time === '' ? `after ${duration(us)}` : `at ${time}, ${duration(us)} into the run`;
 }
 
-/** Returns a share such as "83.9 %". */
+/** Returns the share of `part` in `whole` as text, such as "83.9 %"; empty if `whole` is 0 or less. */
 export function share(part: number, whole: number): string {
   if (whole <= 0) return '';
   const percent = (part / whole) * 100;
@@ -70,12 +79,12 @@ export function fileName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-/** Returns the text with its end cut, if it is very long; the call stack has the whole name. */
+/** Returns the text, cut after 158 characters if it has more than 160. */
 function cut(text: string): string {
   return text.length > 160 ? `${text.slice(0, 158)}…` : text;
 }
 
-/** Returns a frame in one line: "train.py:41 in step". */
+/** Returns a frame in one line, such as "train.py:41 in step". `frame`: null: no stack was recorded. */
 export function location(frame: Frame | null): string {
   if (frame === null) return 'no stack was recorded';
   const file = cut(fileName(frame.file));
@@ -91,7 +100,7 @@ export function processName(process: ProcessFacts): string {
 }
 
 const growths: Record<string, string> = { growing: 'growing', burst: 'burst', steady: 'steady', one_time: 'one time' };
-/** Returns words for a name of growth in reports. */
+/** Returns words for a name of growth in reports, such as "one time" for "one_time". */
 export function growthWords(name: string): string {
   return own(growths, name) ?? name;
 }

@@ -1,5 +1,5 @@
-// Names of report files. Each is short enough for its file system. If a name is taken, a number is
-// put before its ending ("ci.1.json"), so that `*.json` finds all reports.
+// Makes names of report files that are short enough for their file systems. If a name is taken, a
+// number is put before its ending ("ci.1.json"), so that `*.json` finds all reports.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace cuwarden {
 
-// Most bytes of a file name that every file system in use on Linux allows. eCryptfs allows the
-// fewest.
+// Number of bytes that a file name may have on every file system in use on Linux. eCryptfs allows
+// the fewest.
 inline constexpr std::size_t shortest_name_limit = 143;
-// Most bytes of a file name on most file systems.
+// Number of bytes that a file name may have on most file systems.
 inline constexpr std::size_t usual_name_limit = 255;
 
-// Returns the position of a file name's ending, such as ".json": that of the last dot, if at least
-// one letter of ASCII stands anywhere behind it. Returns the name's size if there is no ending. A
-// dot at the name's beginning begins an ending only in ".json"; otherwise it hides the file.
+// Returns the offset of a file name's ending, such as ".json": the offset of the last dot that has
+// a letter of ASCII anywhere behind it. Returns the name's size if there is no ending. A dot at the
+// name's beginning begins an ending only in ".json"; otherwise it hides the file.
 std::size_t ending_of(std::string_view name) noexcept;
 
 // Returns the file name with a number before its ending: "ci.json" and 2 become "ci.2.json". If
@@ -30,12 +30,12 @@ std::string numbered_name(std::string_view name, unsigned number);
 // character of UTF-8 is cut in two.
 std::string fitting_name(std::string_view name, std::size_t most);
 
-// Returns the most bytes that a file name may have in the folder that is open as `descriptor`:
-// usual_name_limit at most, and also if the system does not tell.
+// Returns the most bytes that a file name may have in the folder that is open as `descriptor`, but
+// not more than usual_name_limit. Returns usual_name_limit if the system does not tell.
 std::size_t name_limit(int descriptor) noexcept;
-// Returns the most bytes that a file name may have in the folder at `path`; empty: the root folder.
-// If the folder does not exist yet, the nearest existing folder above it in `path` counts. Returns
-// usual_name_limit at most, and also if the system does not tell.
+// Returns the most bytes that a file name may have in the folder at `path`, but not more than
+// usual_name_limit. An empty path is the root folder. If the folder does not exist yet, the nearest
+// existing folder above it counts. Returns usual_name_limit if the system does not tell.
 std::size_t name_limit(std::string path) noexcept;
 
 }  // namespace cuwarden

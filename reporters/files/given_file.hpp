@@ -11,11 +11,12 @@ namespace cuwarden {
 inline constexpr std::size_t largest_report = std::size_t{1} << 30;
 
 // Reads the text of a JSON object, and appends it to `content`. `path`: a regular file, "-" for
-// standard input, or an open descriptor of this process (/dev/stdin, /dev/fd/63); standard input
+// standard input, or an open descriptor of this process (/dev/stdin, /dev/fd/63). Standard input
 // and descriptors may also be a pipe, socket or terminal. Returns an empty text if the whole file
-// was read; otherwise the reason, as words that follow the path in an error line. Other kinds of
-// files, files larger than `most_bytes`, and files that do not begin with a brace (behind blanks)
-// are failures. `content` may then hold a part of the file. The JSON is not checked further.
+// was read; otherwise the reason, as words that follow the path in an error line. It fails for
+// other kinds of files, for files larger than `most_bytes`, and for files that do not begin with a
+// brace (behind blanks). After a failure `content` may hold a part of the file. The JSON is not
+// checked further.
 std::string read_object_file(const std::string& path, std::size_t most_bytes, std::string& content);
 
 }  // namespace cuwarden

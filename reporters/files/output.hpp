@@ -12,8 +12,8 @@
 
 namespace cuwarden {
 
-// Waits until a non-blocking descriptor accepts more bytes, without a limit of time. Returns true
-// if it does, or if a signal has ended the wait early; false if waiting fails.
+// Waits, without a limit of time, until a non-blocking descriptor accepts more bytes. Returns true
+// if it does, or if a signal ended the wait early. Returns false if waiting fails.
 bool wait_for_room(int descriptor) noexcept;
 
 // Collects output in a buffer of 64 KiB in front of a file descriptor. The owner calls finish() at
@@ -38,12 +38,12 @@ class Output {
   // Writes the bytes that are still buffered; to be called at the end, since the destructor writes
   // nothing. Returns 0 if all output was written, otherwise the errno of the first failure.
   int finish() noexcept;
-  // True if the descriptor still belongs to the file that it belonged to when this object was made,
-  // or if that file is unknown. False if the program has closed the descriptor, or its number is
-  // another file's by now.
+  // True if the descriptor still belongs to the file to which it belonged when this object was
+  // made, or if that file is unknown. False if the program has closed the descriptor, or if the
+  // descriptor belongs to another file.
   bool is_same_file() const noexcept;
-  // Returns the errno of the first failed write so far; 0 if none failed. EBADF also if
-  // is_same_file() was false at a write.
+  // Returns the errno of the first failed write so far; 0 if none failed. A write while
+  // is_same_file() is false fails with EBADF.
   int error() const noexcept { return error_; }
 
  private:

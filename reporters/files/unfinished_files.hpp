@@ -8,25 +8,29 @@
 
 namespace cuwarden {
 
-// Holds back the signals of the calling thread while the object lives, apart from own_signals. A
-// file that is made and listed meanwhile is never removed before it is this process's own, and
-// never left behind. For the command only: a program may forbid the shim the system call.
+// Blocks the signals of the calling thread while the object lives, except own_signals. If a file is
+// made and put on the list of unfinished files meanwhile, no signal comes between the two steps. So
+// the file is never left behind, and no other process's file is removed. For the command only: a
+// program may forbid the shim this system call.
 class NoInterruption {
  public:
+  // Blocks the signals, and keeps the set that was blocked before.
   NoInterruption() noexcept : before_(change_blocked_signals(SIG_BLOCK, ~own_signals)) {}
   NoInterruption(const NoInterruption&) = delete;
   NoInterruption& operator=(const NoInterruption&) = delete;
+  // Restores the set of signals that was blocked before.
   ~NoInterruption() { change_blocked_signals(SIG_SETMASK, before_); }
 
  private:
-  const SignalSet before_;  // signals that the thread blocked before
+  const SignalSet before_;  // signals that the thread blocked before the object was made
 };
 
-// A file of no use until it is whole, which is on the list while the object lives. The list has
-// room for a few files; those beyond are not listed. Objects may be made by several threads.
+// A file that is of no use until it is whole. It is on the list of unfinished files while the
+// object lives. The list has room for eight files; further ones are not listed. Objects may be made
+// by several threads.
 class UnfinishedFile {
  public:
-  // Lists the file at the path, which this process has made.
+  // Puts the file at the path on the list. This process has made the file.
   explicit UnfinishedFile(std::string path) noexcept;
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
@@ -34,12 +38,14 @@ class UnfinishedFile {
   ~UnfinishedFile();
 
  private:
-  const std::string path_;  // path of the file
-  int slot_ = -1;           // index of the file's slot of the list; -1: it is not listed
+  const std::string path_;  // path of the file, to which the list points
+  // Index of the file's slot in the list, from 0; -1: the file is not listed.
+  int slot_ = -1;
 };
 
-// Removes the files on the list. To be called by a handler of a signal that ends the process: a
-// thread of it may be writing or renaming one of them. Failures are ignored.
+// Removes the files on the list of unfinished files. To be called by a handler of a signal that
+// ends the process, since the process's threads may be writing or renaming these files. Failures
+// are ignored.
 void remove_unfinished_files() noexcept;
 
 }  // namespace cuwarden

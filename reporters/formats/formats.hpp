@@ -10,8 +10,8 @@
 
 namespace cuwarden {
 
-// Declares, for each format, the function of the format's name, which returns a report in this
-// format. A format may ignore options that mean nothing in it.
+// Functions that return a report in a format. Each format of formats.def has one, which has the
+// format's name. A format may ignore options that mean nothing in it.
 namespace formats {
 #define FORMAT(name, meaning) std::string name(const IndexedReport&, const TextOptions&);
 #include "reporters/formats/formats.def"
@@ -19,16 +19,17 @@ namespace formats {
 
 // A format in which `cuwarden report` shows a report.
 struct Format {
-  // Name for the option --format; meaning of the format, as text for the help.
+  // name: name of the format, for the option --format. meaning: what the format is for, as text for
+  // the help.
   std::string_view name, meaning;
   std::string (*write)(const IndexedReport&, const TextOptions&);  // returns a report in the format
 };
 
-// Returns all formats, in the order of formats.def. The one at the beginning is used unless the
-// user asks for another. The span is valid for ever.
+// Returns all formats, in the order of formats.def. The first format is used unless the user asks
+// for another. The span is valid for ever.
 std::span<const Format> report_formats();
 
-// Returns the format of this name, which is never destroyed; null if there is none.
+// Returns the format of this name; null if there is none. The format is never destroyed.
 const Format* report_format(std::string_view name);
 
 }  // namespace cuwarden

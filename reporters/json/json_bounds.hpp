@@ -17,14 +17,17 @@ namespace cuwarden {
 // million stacks takes half as much.
 inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 
-// Numbers of objects that lie directly in the lists of a JSON object, by name of the list.
+// Number of objects in each list of a JSON object, by the list's name. For a report: number of rows
+// in each table.
 using RowsOfTables = std::map<std::string, std::size_t, std::less<>>;
 
 // Returns an empty text if `json` can be parsed into a tree safely; otherwise the reason, as the
 // end of an error line. The text must be a valid JSON object of at most 16 levels. At most 1000 of
-// its lists may lie directly in lists, and each object may have at most 1000 properties. Its tree
-// must take at most about `most_memory` bytes. `read`: is called now and then with the number of
-// bytes that were read. `rows`: if not null, is set; without meaning if the text is wrong.
+// its lists may lie directly in lists, and each object may have at most 1000 properties. The tree
+// must take at most about `most_memory` bytes.
+// `read`: is called now and then with the number of bytes that were read so far. `rows`: if not
+// null, is set to the numbers of objects in the lists of `json`; meaningless if the text is not
+// safe.
 std::string wrong_outline(
     std::string_view json, std::uint64_t most_memory = largest_tree,
     FunctionRef<void(std::size_t bytes)> read = [](std::size_t) {}, RowsOfTables* rows = nullptr);

@@ -19,9 +19,10 @@
 
 namespace cuwarden {
 
-// Writes one JSON object to an output, piece by piece, so that its tables need not be in memory.
-// The caller calls value(), or begin_table(), row() and end_table(), for each property, and
-// finish() at the end. Numbers above 2^53 or below -2^53 are written as null.
+// Writes one JSON object to an output, piece by piece, so that its tables (arrays of objects) need
+// not be in memory. For each property the caller calls value(), or begin_table(), row() for each
+// row, and end_table(). At the end it calls finish(). Numbers above 2^53 or below -2^53 are written
+// as null.
 class JsonStream {
  public:
   // Begins the object. Keeps a reference to the output. If writing fails, the output notes the
@@ -36,8 +37,8 @@ class JsonStream {
     key(name);
     write(value);
   }
-  // Writes a property. A list of structs becomes a JSON array with a struct on each line; all other
-  // values are written as value() does.
+  // Writes a property of the JSON object. A list of structs becomes a table: a JSON array with a
+  // struct on each line. All other values are written as value() does.
   template <class Value>
   void part(std::string_view name, const Value& value) {
     if constexpr (requires {
@@ -73,8 +74,8 @@ class JsonStream {
   void finish() { output_.write("\n}\n"); }
 
  private:
-  // Writes the name of the JSON object's next property and a colon, on a line of its own. A comma
-  // comes before all names but the first one.
+  // Writes the name of the next property of the JSON object and a colon, on a new line. Writes a
+  // comma before every name but the first one.
   void key(std::string_view name) {
     output_.write(first_key_ ? "\n  \"" : ",\n  \"");
     first_key_ = false;
@@ -158,8 +159,8 @@ class JsonStream {
     output_.write("\":");
   }
   Output& output_;         // output that gets the JSON text; not owned
-  bool first_key_ = true;  // true until a property of the JSON object was begun
-  bool first_row_ = true;  // true until the table that was begun last has a row
+  bool first_key_ = true;  // true if no property of the JSON object was begun yet
+  bool first_row_ = true;  // true if the table that was begun last has no row yet
 };
 
 }  // namespace cuwarden

@@ -7,9 +7,9 @@
 
 namespace cuwarden {
 
-// Returns the value as JSON in one line. Paths and names are bytes, not always UTF-8: a bad byte
-// becomes U+FFFD. If the text has control characters (acts_on_a_terminal()), all characters outside
-// of ASCII are escaped, and DEL is, too.
+// Returns the value as JSON in one line. Paths and names may have bytes that are not UTF-8: each
+// such byte becomes U+FFFD. If the text then has control characters (acts_on_a_terminal()), all
+// characters outside of ASCII, and DEL, are written as escapes.
 template <class Json>
 std::string json_text(const Json& value) {
   constexpr auto replace = Json::error_handler_t::replace;

@@ -19,11 +19,12 @@ namespace cuwarden {
 
 // A JSON value whose objects keep the order of their properties.
 using Json = nlohmann::ordered_json;
-// The result of parsing: null if the JSON value is right; otherwise a text that says what is wrong
-// with it, to be put behind the value's name, such as " is no text" for ".name".
+// The result of parsing: null if the JSON value has the right type and content; otherwise a text
+// that says what is wrong. The text is to be put behind the value's name: " is no text" behind
+// ".name".
 using Complaint = std::optional<std::string>;
 
-// Sets `value` from JSON. Returns null; or a text about what is wrong, if the JSON is not of the
+// Sets `value` from JSON. Returns null, or a text about what is wrong if the JSON is not of the
 // value's type. Defined at the end of this file.
 template <class Value>
 Complaint parse(const Json& json, Value& value);
@@ -43,12 +44,12 @@ namespace parsing {
 // True if the type is a std::optional.
 template <class Value>
 inline constexpr bool is_optional = false;
-// Specialisation of is_optional for all types std::optional.
+// True for all types std::optional.
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// A function that parses JSON for one type. `value`: points to an object of this type, which is
-// set. Returns null if the JSON is of this type; otherwise a text about what is wrong.
+// A function that parses JSON for one type. `value` points to an object of this type, which the
+// function sets. Returns null, or a text about what is wrong if the JSON is not of this type.
 using Parse = Complaint (*)(const Json&, void* value);
 // Parses JSON into the object of type Value to which `value` points. Returns null if the JSON is of
 // this type; otherwise a text about what is wrong.
@@ -65,12 +66,13 @@ struct Field {
   void* value = nullptr;  // points to the field, which is set by parsing; not owned
   Parse parse = nullptr;  // function that parses the type of the field
 };
-// Parses the properties of a JSON object into the fields. A field that may be missing, and is,
-// keeps its value. Returns null, or a text about the first field that is wrong or missing, or about
-// JSON that is no object.
+// Parses the properties of a JSON object into the fields. A missing property leaves its field as it
+// is if a report may lack the field. Returns null, or a text about the first wrong or missing
+// field, or about JSON that is no object.
 Complaint parse_fields(const Json&, std::span<const Field>);
-// Parses the first `count` elements of a JSON array by `Parse` into values that lie `size` bytes
-// apart from `first` on. Returns null, or a text about the first wrong element.
+// Parses the first `count` elements of a JSON array, each by the last parameter. `first` points to
+// the value of element 0; the value of each further element lies `size` bytes behind the one
+// before. Returns null, or a text about the first wrong element.
 Complaint parse_elements(const Json&, std::size_t count, void* first, std::size_t size, Parse);
 // Stores a whole number from `least` to `most` in `number`, a negative one as two's complement.
 // Returns null, or a text if the JSON is no such number; then `number` is meaningless. `what`: noun
@@ -80,9 +82,10 @@ Complaint parse_number(const Json&, std::int64_t least, std::uint64_t most, cons
 
 }  // namespace parsing
 
-// Sets `value` from JSON. `value`: new, because fields that a report may lack, and optional values
-// that are null in JSON, are not touched. Returns null if the JSON is of the value's type;
-// otherwise a text about what is wrong, and `value` may be set in part.
+// Sets `value` from JSON. The caller passes a newly made `value`, because two kinds of fields keep
+// their content: those that the JSON lacks and may lack, and optional ones that are null in the
+// JSON. Returns null, or a text about what is wrong if the JSON is not of the value's type; `value`
+// is then set in part.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
   if constexpr (model::Object<Value>) {

@@ -11,16 +11,18 @@
 
 namespace cuwarden {
 
-// Reads the file at `path`, which must begin as a JSON object does; "-" is standard input. Returns
-// null, with `error` set to one line, if the file cannot be read or is larger than `most_bytes` or
-// 1 GiB.
+// Returns the content of the file at `path`, which must begin as a JSON object does; "-" is
+// standard input. Returns null, with `error` set to one line, if the file cannot be read or has
+// more than `most_bytes` or 1 GiB.
 std::optional<std::string> load_content(const std::string& path, std::string& error,
                                         std::size_t most_bytes = SIZE_MAX);
 
-// Function that is told how many bytes of a text were read, and how many it has.
+// Function that gets the progress of reading a text: number of bytes that were read so far, and
+// number of all its bytes.
 using ReadBytes = FunctionRef<void(std::size_t bytes, std::size_t all)>;
 
-// Returns the path for messages: "standard input" for "-", and two single quotes if it is empty.
+// Returns the path as messages show it: "standard input" for "-", two single quotes for an empty
+// path, and any other path unchanged.
 std::string name_of_input(const std::string& path);
 
 // Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
@@ -30,12 +32,12 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
                                          std::size_t most_bytes = SIZE_MAX);
 
 // Parses the content of a report's file. Returns null, with `error` set to one line that begins
-// with `path`, if the content is no valid report of the schema cuwarden.report/1. Also does so if
-// the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
-// parsed JSON, properties that model::Report does not have included; it stays as it is after a
-// failure. If an older report lacks `library` of frames and `where` of groups, they are filled in
-// (label_old_report()). `read`: is called now and then with the bytes of the content that were read
-// and those of all. Parsing takes most time, but not all of it.
+// with `path`, if the content is no valid report of the schema cuwarden.report/1. Also returns null
+// if the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
+// parsed JSON, also with properties that model::Report does not have; stays as it is after a
+// failure. `read`: is called now and then with the number of bytes that were read so far and that
+// of all; parsing goes on after all bytes were read. If an old report lacks `library` of frames and
+// `where` of groups, they are filled in (label_old_report()).
 std::optional<model::Report> parse_report(
     std::string_view content, const std::string& path, std::string& error, Json* json = nullptr,
     ReadBytes read = [](std::size_t, std::size_t) {});

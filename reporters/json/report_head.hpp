@@ -1,4 +1,5 @@
-// Reads the beginning of a report's file, which tells the process that the report is about.
+// Reads the beginning of a report's file, which has the facts about the process that the report is
+// about.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@ struct ReportHead {
   bool has_all_names = false;
 };
 
-// Returns the end of the report's process in nanoseconds since 1970; its start if the end is
-// unknown (ReportHead::end_ns is 0). Null if the head's start is no valid time of the years 1970 to
-// 2200, or if its end is more than 2^60 ns (36 years) after the start.
+// Returns the time at which the report's process ended, in nanoseconds since 1970. Returns the time
+// of its start if the end is unknown (ReportHead::end_ns is 0). Null if the head's start is no
+// valid time of the years 1970 to 2200, or if its end is more than 2^60 ns (36 years) after the
+// start.
 std::optional<std::int64_t> end_realtime_ns(const ReportHead&);
 
 // Reads the head of a report file: the facts about the process at its beginning. The file is open

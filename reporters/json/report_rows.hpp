@@ -14,14 +14,16 @@ namespace cuwarden {
 // A report that was parsed row by row.
 struct ParsedRows {
   // JSON of the report without the rows of its tables, and without properties that model::Report
-  // does not have. A discarded value if the text is not JSON.
+  // does not have. If the text is no JSON, is_discarded() is true for this value.
   Json rest;
-  model::Report tables;  // the report's tables; all other fields have their initial values
-  Complaint wrong;       // text about the first wrong row, such as "stacks[3].id is missing"
+  // The report's tables; all fields that are no tables have their initial values.
+  model::Report tables;
+  // Text about the first wrong row, such as "stacks[3].id is missing"; null: none.
+  Complaint wrong;
 };
 
-// Parses the text of a report. `rows`: numbers of rows of its tables, whose memory is reserved.
-// `read`: is called now and then with the number of bytes that were read.
+// Parses the text of a report. `rows`: number of rows of each table, by which memory is reserved.
+// `read`: is called now and then with the number of bytes that were read so far.
 ParsedRows parse_rows(std::string_view text, const RowsOfTables& rows,
                       FunctionRef<void(std::size_t bytes)> read);
 

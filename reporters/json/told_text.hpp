@@ -1,4 +1,4 @@
-// A text that tells how far it was read.
+// A text that reports how much of it a parser has read.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace cuwarden {
 
-// A text for a parser that takes a pair of iterators. It calls read(bytes) each time that a further
-// MiB was read. The text and the callable must outlive the object.
+// A text for a parser that takes a pair of iterators. Calls read(bytes) whenever the parser has
+// read a further MiB; `bytes` counts from the start of the text. The text and the callable must
+// outlive the object.
 class ToldText {
  public:
-  // An offset in the text.
+  // A position in the text. Each step forward counts as reading a byte.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -22,6 +23,7 @@ class ToldText {
     using pointer = const char*;
     using reference = const char&;
 
+    // Makes the position of the byte to which `at` points.
     Iterator(const ToldText& text, const char* at) : text_(&text), at_(at), next_(at + step) {}
 
     reference operator*() const { return *at_; }
@@ -37,17 +39,20 @@ class ToldText {
     bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
    private:
+    // Number of bytes between two calls of read().
     static constexpr std::ptrdiff_t step = std::ptrdiff_t{1} << 20;
+    // Calls read() with the number of bytes before the position.
     void tell() {
       text_->read_(static_cast<std::size_t>(at_ - text_->text_.data()));
       next_ = at_ + step;
     }
 
-    const ToldText* text_;
-    const char* at_;    // the next byte of the text
-    const char* next_;  // the byte at which read() is called next
+    const ToldText* text_;  // the text in which the position lies; not owned
+    const char* at_;        // points to the byte of the text at the position
+    const char* next_;      // points to the byte at which read() is called next
   };
 
+  // Refers to the text and to the callable, which are not copied.
   ToldText(std::string_view text, FunctionRef<void(std::size_t bytes)> read)
       : text_(text), read_(read) {}
 
@@ -55,8 +60,8 @@ class ToldText {
   Iterator end() const { return {*this, text_.data() + text_.size()}; }
 
  private:
-  std::string_view text_;
-  FunctionRef<void(std::size_t bytes)> read_;
+  std::string_view text_;                      // the text, which the caller owns
+  FunctionRef<void(std::size_t bytes)> read_;  // callable that gets the number of bytes read
 };
 
 }  // namespace cuwarden

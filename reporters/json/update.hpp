@@ -9,15 +9,15 @@
 
 namespace cuwarden {
 
-// Tells update(), which puts a struct's values into JSON, to keep or to drop the JSON properties
-// that the struct does not list by CUWARDEN_FIELDS.
+// Choice for the properties of a JSON object that are not fields of the struct whose values
+// update() puts into it: to keep or to drop them. Fields are listed by CUWARDEN_FIELDS.
 enum class Unlisted : bool { kept, dropped };
 
 // Changes `json` so that it has the values of `value`. Defined at the end of this file. `unlisted`:
-// tells if properties stay that no struct lists by CUWARDEN_FIELDS.
+// keeps or drops properties of `json` that are not fields of the struct.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted);
-// Replaces `json` by an object that has the numbers and texts of a Proof by name, unknown ones as
+// Replaces `json` by an object with the numbers and texts of the Proof by name; unknown ones become
 // null. `unlisted` has no effect.
 void update(Json& json, const model::Proof& value, Unlisted unlisted);
 
@@ -29,12 +29,14 @@ struct Field {
   const void* value = nullptr;  // points to the field; not owned
   // Function that puts a value of the field's type into JSON.
   void (*update)(Json&, const void* value, Unlisted) = nullptr;
-  // Function that tells if a value of the field's type is the default: null, false, 0 or empty.
+  // Function that returns true if a value of the field's type is the default: null, false, 0 or
+  // empty.
   bool (*is_default)(const void* value) = nullptr;
 };
 // Sets the fields of a struct in a JSON object. A field that the object lacks is added only if its
-// value is not the default. JSON that is no object is replaced by an object with all fields.
-// `Unlisted`: tells if the object's properties that are not among the fields stay.
+// value is not the default: null, false, 0 or empty. JSON that is no object is replaced by an
+// object with all fields. `Unlisted`: keeps or drops the object's properties that are not among the
+// fields.
 void update_fields(Json&, std::span<const Field>, Unlisted);
 
 // Puts the object of type Value to which `value` points into the JSON, as update() does.
@@ -53,7 +55,7 @@ bool is_default(const void* value) {
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
 // they are, and all keep their order. A property that an object lacks is added only if its value is
 // not the default: null, false, 0 or empty. JSON of another type is replaced as a whole.
-// `unlisted`: tells if properties stay that no struct lists by CUWARDEN_FIELDS.
+// `unlisted`: keeps or drops properties of `json` that are not fields of the struct.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   if constexpr (model::Object<Value>) {

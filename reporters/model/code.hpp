@@ -12,7 +12,7 @@ namespace cuwarden::model {
 // A call stack: a row of the report's table `stacks`.
 struct Stack {
   Id id = 0;               // number of the stack, from 1, by which other tables name it
-  std::vector<Id> frames;  // ids of rows of the table `frames`, innermost first
+  std::vector<Id> frames;  // ids in the table `frames`, innermost frame first
   bool truncated = false;  // true if the outer frames of the stack were not recorded
   CUWARDEN_FIELDS(id, frames, truncated)
 };
@@ -24,9 +24,10 @@ struct Frame {
   Text function, file;   // function's name and source file; null: unknown
   Figure line;           // line of the code in the source file; null: unknown
   bool inlined = false;  // true if the function is inlined into the next outer frame
-  // Row of the table `modules`: file with the function's code; null: code in no known module.
+  // Id in the table `modules` of the file with the function's code; null: code in no known module.
   MaybeId module;
-  Figure offset;  // code's address minus the module's load base; null: code in no known module
+  // Address of the code, relative to the module's load base; null: code in no known module.
+  Figure offset;
   Text language;  // language of the function: "native" or "python"; null: the report does not say
   Text address;   // address, in hexadecimal, of code in no known module; null for all other code
   // Library to which the code belongs, such as "PyTorch", "Python", "CUDA" or "system libraries";

@@ -1,7 +1,7 @@
-// Objects of the report are structs that list their fields once, by CUWARDEN_FIELDS. The list
+// Objects of the report are structs that list their fields once, by CUWARDEN_FIELDS. That list
 // serves writing, parsing and the comparison with report.schema.json: a new field is its
-// declaration and its name in that list. Names in the list are the names in JSON, in the order of
-// writing.
+// declaration and its name in the list. The names in the list are the names in JSON, in the order
+// of writing.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <utility>
 
-// Lists the fields of the struct around this macro. The names are also those of the JSON object, in
-// the order of writing. pass_fields() returns the result of take(field, field, ...), which gets
-// references to all fields. A tuple of them would cost the compiler much more. The functions are
-// templates, so that a file pays for them only if it calls them.
+// Lists the fields of the struct around this macro, in the order in which they are written to JSON,
+// under the same names. Defines pass_fields(take), which calls take(field, field, ...) with
+// references to all fields and returns its result. Tuples of fields would compile much more slowly.
+// The functions are templates, so that a file pays for them only if it calls them.
 #define CUWARDEN_FIELDS(...)                                   \
   static constexpr std::string_view field_list = #__VA_ARGS__; \
   template <class Take>                                        \
@@ -48,8 +48,8 @@ bool operator==(const Struct& left, const Struct& right) {
   });
 }
 
-// Calls visit(name) for each name of a list whose names are separated by commas and blanks, such as
-// "device, uuid".
+// Calls visit(name) for each name in `list`, whose names are separated by commas and blanks, such
+// as "device, uuid".
 template <class Visit>
 constexpr void each_name(std::string_view list, const Visit& visit) {
   constexpr std::string_view blanks = " \n";
@@ -88,7 +88,8 @@ constexpr std::size_t field_position(std::string_view name) {
   return position;
 }
 
-// Array by index in the struct's CUWARDEN_FIELDS: true if a report file may lack the field.
+// One element for each field of the struct, in the order of its CUWARDEN_FIELDS: true if a report
+// file may lack the field.
 template <Object Struct>
 inline constexpr auto may_lack = [] {
   std::array<bool, field_count<Struct>> lackable{};
@@ -99,8 +100,8 @@ inline constexpr auto may_lack = [] {
   return lackable;
 }();
 
-// Calls visit(name, field, position) for each field of a struct. `position`: the field's index in
-// CUWARDEN_FIELDS, as a std::integral_constant.
+// Calls visit(name, field, position) for each field of the object. `position`: the field's index in
+// the struct's CUWARDEN_FIELDS, from 0, as a std::integral_constant.
 template <class Struct, class Visit>
 void each_field(Struct& object, Visit&& visit) {
   using Plain = std::remove_const_t<Struct>;

@@ -17,34 +17,36 @@ namespace cuwarden::model {
 // process.
 struct Fragmentation {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Tells when the device was read for mempool_idle_bytes, largest_request_bytes and excess_bytes:
-  // "exit" (while the process ended), or "last_call" (at the last CUDA call at which cuwarden read
-  // the device, which may be long before the end). Null: the device was never read.
+  // Moment at which the device was read for mempool_idle_bytes, largest_request_bytes and
+  // excess_bytes. "exit": while the process ended. "last_call": at the last CUDA call at which
+  // cuwarden read the device, which may be long before the end. Null: the device was never read.
   Text at;
-  // Number of slabs (the driver's 2 MiB pages of small requests) with a live piece (allocation).
+  // Number of slabs (the driver's 2 MiB pages of small requests) in which at least one allocation
+  // is live.
   Figure slab_count;
-  // Unused bytes of slabs with a live piece, which cannot go back to the device before the slab's
-  // last piece is freed.
+  // Unused bytes of slabs in which an allocation is live. They cannot go back to the device before
+  // the slab's last allocation is freed.
   Figure slab_locked_bytes;
   Figure rounding_bytes;  // bytes that rounding adds to live requests
-  // Unused bytes of memory pools (CUmemoryPool) and graphs. Null: unknown, as for a device that was
-  // never read.
+  // Unused bytes of memory pools (CUmemoryPool) and graphs at the last reading of the device. Null:
+  // unknown, or the device was never read.
   Figure mempool_idle_bytes;
-  // Bytes of the largest request that the driver could serve with whole pages. Null: unknown, as
-  // for a device that was never read.
+  // Bytes of the largest request that the driver could serve with whole pages at the last reading
+  // of the device. Null: unknown, or the device was never read.
   Figure largest_request_bytes;
-  // Size of a page, the unit that the driver takes from the device, as the addresses of live
-  // allocations show; 2 MiB if they do not. Null: the report is older than this field.
+  // Size of a page, the unit in which the driver takes memory from the device. Derived from the
+  // addresses of live allocations; 2 MiB if they do not show it. Null: the report is older than
+  // this field.
   Figure page_bytes;
-  // Number of bytes at whose multiples the pieces of a page begin, as the addresses of live
-  // allocations show; 512 if they do not. Null: the report is older than this field.
+  // Alignment of small allocations within a page, in bytes. Derived from the addresses of live
+  // allocations; 512 if they do not show it. Null: the report is older than this field.
   Figure step_bytes;
-  // Bytes of the largest allocation that shares its page (page_bytes) with another; null: no two
-  // share a page.
+  // Bytes of the largest live allocation that shares its page (of page_bytes) with another one.
+  // Null: no two allocations share a page.
   Figure largest_piece_bytes;
-  // Bytes by which the device's items in the report's table `accounts`, without the item
-  // `unexplained`, exceed its used bytes at the last reading (cuMemGetInfo); 0: they do not. Null:
-  // the device was never read.
+  // Bytes by which the sum of the device's items in the table `accounts` (without `unexplained`)
+  // exceeds its used bytes at the last reading (cuMemGetInfo); 0: it does not. Null: the device was
+  // never read.
   Figure excess_bytes;
   CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
                   largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
@@ -57,9 +59,9 @@ struct Fragmentation {
 // moment of the run at which slabs held the largest amount of freed memory (locked memory).
 struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Size class of the slabs in bytes, a power of two. Table `slab_classes`: of the sizes of a
-  // slab's live pieces (small allocations), each rounded up to a power of two, the one with the
-  // most live bytes. Table `worst_slab_classes`: the mean size of a slab's live pieces, rounded up.
+  // Size class of the slabs in bytes, a power of two. In the table `slab_classes` it is the size of
+  // the pieces that have most of a slab's live bytes, rounded up. In the table `worst_slab_classes`
+  // it is the mean size of a slab's live pieces, rounded up.
   Figure class_bytes;
   Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
   Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
@@ -83,11 +85,11 @@ struct Slab {
 // that the driver cuts from slabs, its 2 MiB pages.
 struct SlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number of live allocations of this stack that are parts of slabs; their bytes.
   Figure count, bytes;
-  // Bytes of slabs that no live piece takes, and that cannot go back to the device because of this
-  // stack's live pieces. The bytes of a slab count in equal parts for each of its live pieces.
+  // Unused bytes of slabs that cannot go back to the device because of this stack's live pieces.
+  // The unused bytes of a slab are divided equally among its live pieces.
   Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
@@ -98,18 +100,21 @@ struct WorstFragmentation {
   // Time at which most freed memory of the device was locked in slabs, in ns since the process's
   // start.
   Figure time_ns;
-  Figure slab_count;         // number of slabs with a live piece at time_ns
+  Figure slab_count;         // number of slabs in which an allocation was live at time_ns
   Figure slab_locked_bytes;  // freed bytes that were locked in slabs at time_ns
   Figure rounding_bytes;     // bytes that rounding had added to the requests live at time_ns
-  // Number of allocations whose addresses showed, when the holders of slabs were last looked for
-  // (at WorstSlabHolder::time_ns), that they share pages. 0: none was seen, so the assumed layout
-  // of slabs is not confirmed.
+  // Number of live allocations whose addresses showed, at the last look at them, that they share
+  // pages as expected of slabs. 0: none showed it, so the other figures rest on an assumption. That
+  // look was at WorstSlabHolder::time_ns.
   Figure pieces_seen;
-  // The last reading of the device (cuMemGetInfo) before the holders of slabs were looked for
-  // (WorstSlabHolder::time_ns). Null: there was no reading, or the holders were never looked for.
-  Figure mempool_idle_bytes;     // unused bytes of memory pools and graphs; null also if unknown
-  Figure largest_request_bytes;  // bytes of the largest request that could have been served
-  Figure read_ns;                // time of the reading, in ns since the process's start
+  // Unused bytes of memory pools and graphs at read_ns. Null: unknown, or read_ns is null.
+  Figure mempool_idle_bytes;
+  // Bytes of the largest request that could have been served at read_ns. Null: read_ns is null.
+  Figure largest_request_bytes;
+  // Time of the last reading of the device (cuMemGetInfo) before the holders of slabs were looked
+  // for, in ns since the process's start. Null: there was no such reading, or they were never
+  // looked for.
+  Figure read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -128,13 +133,14 @@ struct WorstSlab {
 // was locked.
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number and bytes of this stack's live allocations that were parts of slabs at time_ns.
   Figure count, bytes;
   // Unused bytes of slabs at time_ns that could not go back to the device because of this stack's
-  // live allocations. The bytes of a slab count in equal parts for each of its live allocations.
+  // live allocations. The unused bytes of a slab are divided equally among its live allocations.
   Figure locked_bytes;
-  Figure time_ns;  // time at which the pieces were counted, in ns since the process's start
+  // Time at which the stack's allocations were counted, in ns since the process's start.
+  Figure time_ns;
   // Sum of locked_bytes over all stacks on the device at time_ns, also those that have no row.
   Figure of_locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
@@ -144,21 +150,22 @@ struct WorstSlabHolder {
 // Memory of a device that no allocation had but that other requests could not use, at the moment of
 // a refused request.
 struct IncidentFragmentation {
-  Id incident = 0;  // row of the table `incidents` about the refused request
+  Id incident = 0;  // id of the refused request in the table `incidents`
   Id device = 0;    // CUDA ordinal of the device, from 0
-  // Number of slabs (the driver's 2 MiB pages of small requests) with a live piece at the refusal.
+  // Number of slabs (the driver's 2 MiB pages of small requests) in which an allocation was live at
+  // the refusal.
   Figure slab_count;
   // Number of the device's slabs at the refusal that have a row in the table `incident_slab_map`;
   // may be less than slab_count.
   Figure slabs_listed;
-  // Freed bytes that could not go back to the device, since their slabs had live pieces; null:
-  // unknown.
+  // Freed bytes that could not go back to the device, because other allocations in their slabs were
+  // live. Null: unknown.
   Figure slab_locked_bytes;
   Figure rounding_bytes;  // bytes that rounding added to live requests; null: unknown
   // Unused bytes of memory pools (CUmemoryPool) and graphs; null: unknown.
   Figure mempool_idle_bytes;
-  // Bytes of the largest request that could have been served, always fewer than the refused one.
-  // Null: unknown, or no memory was asked for.
+  // Bytes of the largest request that could have been served, always fewer than the refused
+  // request's. Null: unknown, or no memory was asked for.
   Figure largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)
@@ -167,9 +174,9 @@ struct IncidentFragmentation {
 // The slabs of one size class on the device of a refused request, at the refusal, with the live
 // allocations (pieces) in them.
 struct IncidentSlabClass {
-  Id incident = 0;  // row of the table `incidents` about the refused request
-  // Size class of the slabs in bytes, a power of two: of the sizes of a slab's live pieces (small
-  // allocations), each rounded up to a power of two, the one with the most live bytes.
+  Id incident = 0;  // id of the refused request in the table `incidents`
+  // Size class of the slabs in bytes, a power of two: the size of the pieces (small allocations)
+  // that have most of a slab's live bytes, rounded up.
   Figure class_bytes;
   Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
   Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
@@ -179,7 +186,7 @@ struct IncidentSlabClass {
 // A slab of the device of a refused request, at the refusal. A slab is a page of device memory from
 // which the driver cuts small requests, its pieces.
 struct IncidentSlab {
-  Id incident = 0;          // id of the row of `incidents` about the refused request
+  Id incident = 0;          // id of the refused request in the table `incidents`
   std::string address;      // address at which the slab starts, in hexadecimal
   Figure live, live_bytes;  // number of live pieces (small allocations) in the slab; their bytes
   CUWARDEN_FIELDS(incident, address, live, live_bytes)

@@ -9,22 +9,25 @@
 
 namespace cuwarden::model {
 
-// Memory of one device, or of the host, that a framework has taken from CUDA, and what it does with
-// it.
+// Memory of one device, or of the host, that a pool of a framework has taken from CUDA, and the use
+// that the framework makes of it.
 struct Framework {
   std::string framework;  // name of the framework, such as "PyTorch"
   // Name of the framework's pool that has the memory; null: its main pool on the device.
   Text pool;
   MaybeId device;  // CUDA ordinal of the device; null for host memory
-  // Row of the table `incidents` at whose refusal the figures were given; null: the latest figures.
+  // Id in the table `incidents` of the refused request at which the figures were taken. Null: they
+  // are the latest figures.
   MaybeId incident;
-  // "framework": the figures are the framework's own; PyTorch's holes and largest free block are
-  // cuwarden's, from recorded blocks. "call_stacks": the framework gave none;
-  // reserved_bytes are the live allocations for which its library asked, by their call stacks.
+  // Source of the figures. "framework": the framework gave them; but PyTorch's holes and largest
+  // free block are computed from blocks that cuwarden recorded. "call_stacks": the framework gave
+  // none; reserved_bytes is the sum of the live allocations whose call stacks show the framework.
   std::string source;
-  Figure time_ns;         // time of the figures, in ns since the process's start; null: the end
+  // Time of the figures, in ns since the process's start; null: the process's end.
+  Figure time_ns;
   Figure reserved_bytes;  // bytes that the framework has taken from CUDA
-  // Bytes of blocks that the framework has handed out, and most such bytes so far. Null: unknown.
+  // Bytes of blocks that the framework has handed out and not got back; most such bytes at one time
+  // so far. Null: unknown.
   Figure allocated_bytes, peak_allocated_bytes;
   // Number and bytes of holes: free blocks in segments of which another part is in use. Null:
   // unknown.
@@ -39,19 +42,26 @@ struct Framework {
 struct FrameworkSite {
   std::string framework;  // name of the framework, such as "PyTorch"
   MaybeId device;         // CUDA ordinal of the device; null for host memory
-  // Name that is the same in two builds, as in LeakGroup, with kind "framework_block" and the
-  // framework's name for the function. Null: the report is older than this field.
+  // Name of this row that is the same in two builds, in two runs and on two machines: 16
+  // hexadecimal digits, a hash of the framework's function and the frames of the stack. Null: the
+  // report is older than this field.
   Text fingerprint;
-  Text where;           // line of the program's own code, as in LeakGroup; null: unknown
-  MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
+  Text where;           // line of the program's own code that asked for the blocks; null: unknown
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   Figure count, bytes;  // number of the blocks; their bytes
-  // Null, as all that follows, if the framework itself has given the figures of the stack.
-  Figure allocations;  // number of blocks that this stack ever got, given back or not
+  // Number of blocks that this stack ever got, given back or not. Null if the framework, not
+  // cuwarden, gave the stack's figures.
+  Figure allocations;
   // Times at which the oldest and the newest of the blocks were handed out, in ns since the
-  // process's start.
+  // process's start. Null if the framework, not cuwarden, gave the stack's figures.
   Figure first_ns, last_ns;
-  // Growth of the blocks, as in LeakGroup.
+  // Growth of the blocks, by the times or steps at which they were handed out. "growing": blocks
+  // that stay go on to be handed out. "burst": many that stay were handed out in a part of the run.
+  // "steady": most are given back sooner or later. "one_time": others. Null: the times are unknown.
   Text growth;
+  // first_step: number of the program's step in which the oldest block was handed out; 0: before
+  // the first step; null: `growth` was judged by times. The others: growth of the blocks' bytes;
+  // null: `growth` is not "growing", or only the times (the steps) show growth.
   Figure first_step, growth_bytes_per_step, growth_bytes_per_minute;
   CUWARDEN_FIELDS(framework, device, fingerprint, where, stack, count, bytes, allocations, first_ns,
                   last_ns, growth, first_step, growth_bytes_per_step, growth_bytes_per_minute)

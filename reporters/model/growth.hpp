@@ -1,16 +1,15 @@
-// Tells leaks that grow from memory that is in use. It goes by the times at which live allocations
-// were made, and by how long freed ones lived.
+// Tells leaks that grow from memory that is in use, by the times at which live allocations were
+// made and by how long freed ones lived.
 //
-// A survivor is a live allocation that is older than any freed one of its call stack became, by
-// half: it will probably never be freed. A leak that goes on leaves survivors in many parts of the
-// time from the first of them on, until near the end. A table that is filled once leaves them in
-// few. Where there are hardly any survivors, what is live is in use. At least eight survivors make
-// growth, or five at about even distances, so that a handful of one moment never counts. Programs
-// that mark steps tell more of themselves: there, four survivors in three quarters of the steps are
-// enough.
+// A survivor is a live allocation that is old: more than 1.5 times as old as any freed allocation
+// of its call stack became. It will probably never be freed. A leak that goes on makes survivors in
+// many parts of the run, until near its end. A table that is filled once makes them in few parts.
+// If there are hardly any survivors, the live memory is in use. Growth takes at least eight
+// survivors, or five at about even distances, so that a few allocations of one moment never count.
+// If the program marks steps, four survivors in three quarters of the steps are enough.
 //
-// The speed of growth follows from the bytes that were added after the first quarter: much of what
-// is allocated in the first quarter stays for good reasons.
+// The speed of growth follows from the bytes that were added after the first quarter of the run:
+// much of what is allocated in the first quarter stays for good reasons.
 #pragma once
 
 #include <algorithm>
@@ -22,40 +21,43 @@
 
 namespace cuwarden {
 
-// Time for which a group must have grown before its growth by time is foretold. Over a shorter
-// time, the allocations of a program's start look like growth.
+// Shortest time, in nanoseconds, for which a group must have grown before its growth by time is
+// used in a forecast. Over a shorter time, the allocations of a program's start look like growth.
 inline constexpr std::uint64_t least_growth_ns = 60'000'000'000;
 
-// The live allocations of one call stack, kind, function and device, counted by the time at which
-// they were made, or by the number of the program's step. first_ns and end_ns are set before the
-// first add().
+// Counts the live allocations of one call stack, kind, function and device by the times at which
+// they were made, and judges if they grow. Numbers of the program's steps may be used in place of
+// times, in all members. The owner sets first_ns and end_ns before the first add().
 struct Growth {
   // Time at which the oldest live allocation was made, in ns since the process's start.
   std::uint64_t first_ns = 0;
-  // End of the process, or the refused request after which its leaks could not grow, in ns since
-  // the process's start.
+  // End of the process, in ns since its start; or the time of the first failed request after which
+  // no live allocation was made.
   std::uint64_t end_ns = 0;
-  std::uint64_t count = 0;  // number of the call stack's live allocations
+  std::uint64_t count = 0;  // number of live allocations that were added
   // Number of live allocations that were made in each quarter of the time from first_ns to end_ns.
   std::array<std::uint64_t, 4> by_quarter{};
   // Bytes of the live allocations that were made after the first quarter of the time from first_ns
   // to end_ns.
   std::uint64_t later_bytes = 0;
-  // Longest life of the call stack's freed allocations, in ns (LongestLife::ns()), and number of
-  // them; 0: none was freed.
+  // longest_life_ns: longest life of the call stack's freed allocations, in ns. frees: number of
+  // these allocations. 0: none was freed.
   std::uint64_t longest_life_ns = 0, frees = 0;
-  // True if the quarters alone tell about growth: numbers of steps stand for the times, and only
-  // survivors are added, or the times are known by quarters.
+  // True if growth is judged by `by_quarter` alone, not by survivors: numbers of steps are used in
+  // place of times, or the times are known by quarters only.
   bool has_quarters_only = false;
-  // Number of survivors, time at which the newest of them was made, and their number in each of
-  // twelve parts of the time in which survivors can have been made.
+  // survivors: number of survivors, live allocations that were made before survivors_end_ns().
+  // last_survivor_ns: time at which the newest was made, in ns since the process's start.
   std::uint64_t survivors = 0, last_survivor_ns = 0;
+  // Number of survivors in each of twelve equal parts of the time from first_ns to
+  // survivors_end_ns().
   std::array<std::uint64_t, 12> survivors_by_part{};
 
-  // Returns the time before which an allocation must have been made in order to be a survivor; 0:
-  // none can be one.
+  // Returns the time, in ns since the process's start, before which an allocation must have been
+  // made in order to be a survivor; 0: none can be one.
   constexpr std::uint64_t survivors_end_ns() const { return survivors_end_ns(end_ns); }
-  // Returns the same for a run that ended at `end`, in ns since the process's start.
+  // Returns the time before which an allocation must have been made in order to be a survivor, if
+  // the run ended at `end`; 0: none can be one. Both times are in ns since the process's start.
   constexpr std::uint64_t survivors_end_ns(std::uint64_t end) const {
     const std::uint64_t young = longest_life_ns + longest_life_ns / 2;
     return end - std::min(young, end);
@@ -63,16 +65,17 @@ struct Growth {
   // Returns the length of a quarter of the time from first_ns to end_ns, rounded down, and 1 ns
   // more, so that four quarters cover the whole time.
   constexpr std::uint64_t quarter_ns() const { return (end_ns - first_ns) / 4 + 1; }
-  // Returns the quarter, from 0 to 3, in which a time after first_ns lies. Exact for few units,
-  // too: of four steps, each is a quarter.
+  // Returns the quarter of the time from first_ns to end_ns, from 0 to 3, in which a moment lies.
+  // `after_first`: time from first_ns to the moment. The result is exact also for numbers of steps:
+  // of four steps, each is a quarter.
   constexpr std::uint64_t quarter_of(std::uint64_t after_first) const {
     __extension__ using Wide = unsigned __int128;
     return std::min<std::uint64_t>(
         static_cast<std::uint64_t>(Wide{after_first} * 4 / (end_ns - first_ns)), 3);
   }
   // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, in nanoseconds
-  // since the process's start. An allocation made before first_ns only adds to `count`, and so do
-  // all if end_ns is not after first_ns.
+  // since the process's start. Only `count` grows if birth_ns is before first_ns, or if end_ns is
+  // not after first_ns.
   constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
     count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;
@@ -94,7 +97,8 @@ struct Growth {
   constexpr bool is_in_most_quarters() const {
     return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1;
   }
-  // True if survivors go on to be made. With has_quarters_only, the same as is_in_most_quarters().
+  // True if the group grows: survivors were made in many parts of the time, until near the end. If
+  // has_quarters_only is true, is_in_most_quarters() decides.
   constexpr bool growing() const {
     if (has_quarters_only) return is_in_most_quarters();
     if (survivors < fewest_survivors) return are_even();
@@ -113,16 +117,17 @@ struct Growth {
     const double rate = static_cast<double>(later_bytes) / minutes;
     return rate < 0x1p53 ? static_cast<std::uint64_t>(rate) : std::uint64_t{1} << 53;
   }
-  // Returns the bytes of live allocations that were made after the first quarter, divided by the
-  // length of the other three: bytes by step if numbers of steps stand for the times. Returns null
-  // if growing() is false.
+  // Returns the bytes of live allocations that were made after the first quarter of the time from
+  // first_ns to end_ns, divided by the length of the other three quarters: bytes per nanosecond, or
+  // per step if numbers of steps are used in place of times. Returns null if growing() is false.
   constexpr std::optional<std::uint64_t> bytes_per_unit() const {
     if (!growing()) return std::nullopt;
     const std::uint64_t first_quarter = (end_ns - first_ns + 3) / 4;
     return later_bytes / std::max<std::uint64_t>(end_ns - first_ns - first_quarter, 1);
   }
-  // Returns the report's word: "growing"; "burst" if many survivors were made in a part of the
-  // time; "steady" if allocations are freed, and most live ones are no survivors; else "one_time".
+  // Returns the word of the report for the group's growth. "growing": growing() is true. "burst":
+  // many survivors were made, but only in a part of the time. "steady": allocations are freed, and
+  // most live ones are no survivors. "one_time": all others.
   constexpr std::string_view name() const {
     if (growing()) return "growing";
     if (has_quarters_only) return "one_time";
@@ -131,8 +136,8 @@ struct Growth {
   }
 
  private:
-  // True if five survivors or more lie in as many parts of the time, at about even distances, until
-  // the end.
+  // True if five survivors or more lie in different parts of survivors_by_part, at about even
+  // distances, until near the end.
   constexpr bool are_even() const {
     if (survivors < 5) return false;
     std::uint64_t parts = 0, empty = 0, most_empty = 0;
@@ -143,8 +148,8 @@ struct Growth {
     }
     return parts == survivors && most_empty <= survivors_by_part.size() / survivors;
   }
-  // Fewest survivors that make growth or a burst, and number from which on they must lie in more
-  // parts of the time.
+  // fewest_survivors: fewest survivors that make growth or a burst. few_survivors: from this number
+  // of survivors on, they must lie in six parts of the time instead of four to make growth.
   static constexpr std::uint64_t fewest_survivors = 8, few_survivors = 40;
 };
 

@@ -11,7 +11,7 @@ namespace cuwarden {
 // Owns a report and finds its stacks, frames and modules by id.
 class IndexedReport {
  public:
-  // Takes the report over, and indexes its stacks, frames and modules by id.
+  // Takes ownership of the report, and indexes its stacks, frames and modules by id.
   explicit IndexedReport(model::Report report);
 
   // Returns the report, which this object owns.

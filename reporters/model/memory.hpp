@@ -1,4 +1,4 @@
-// Tables of the report about how much memory there is and was, and who holds it.
+// Tables of the report about how much memory there is and was, and what holds it.
 // report.schema.json describes each field. A `device` is a CUDA ordinal, null for host memory; a
 // `kind` is a name of core/kind.hpp.
 #pragma once
@@ -17,36 +17,36 @@ struct Device {
   Id device = 0;  // CUDA ordinal of the device, from 0
   Text uuid;      // UUID of the device or MIG slice; null: unknown
   Text name;      // name of the device's model; null: unknown
-  // Moment of the last reading of the device: "exit" (at the end of the process) or "last_call" (at
-  // the last call of the run that read the device). Null: the device was never read; time_ns,
-  // total_bytes, used_bytes and free_bytes are then null, too.
+  // Moment of the last reading of the device by cuMemGetInfo: "exit" (at the end of the process) or
+  // "last_call" (at the last CUDA call at which cuwarden read the device). Null: the device was
+  // never read; time_ns, total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  // The last reading of the device (cuMemGetInfo). Null: the device was never read.
-  Figure time_ns;      // time of the reading, in ns since the process's start
-  Figure total_bytes;  // size of the device
-  Figure used_bytes;   // bytes of the device that all processes together used
-  Figure free_bytes;   // free bytes of the device
-  // Name of the kernel to which local_memory_kernel_thread_bytes belongs. Null: there is no such
-  // kernel, or its name is unknown.
+  Figure time_ns;      // time of the last reading, in ns since the process's start
+  Figure total_bytes;  // size of the device; null: never read
+  Figure used_bytes;   // bytes used by all processes: total_bytes less free_bytes; null: never read
+  // Free bytes at the last reading, corrected by the bytes that the process took or gave back after
+  // it. Null: the device was never read.
+  Figure free_bytes;
+  // Name of the kernel that needs local_memory_kernel_thread_bytes for each thread. Null: there is
+  // no such kernel, or its name is unknown.
   Text local_memory_kernel;
-  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
-  // device last had no context. Null: none needed more than its context gave each thread already: 1
-  // KiB, or what cuCtxSetLimit had set. Null, too, once all contexts of the device have ended.
+  // Most bytes of local memory that a thread needs, among kernels that were launched or captured
+  // since the device last had no context. Null: no kernel needs more than every thread has (1 KiB,
+  // or the limit of cuCtxSetLimit), or all contexts of the device have ended.
   Figure local_memory_kernel_thread_bytes;
   CUWARDEN_FIELDS(device, uuid, name, at, time_ns, total_bytes, used_bytes, free_bytes,
                   local_memory_kernel, local_memory_kernel_thread_bytes)
   CUWARDEN_MAY_LACK(uuid, time_ns, local_memory_kernel, local_memory_kernel_thread_bytes)
 };
 
-// A part of a device's used bytes. All parts of one account add up to the used bytes. The part
-// `unexplained` is the rest; it may be negative, because live memory is counted after the reading.
+// A part of a device's used bytes. The parts of one reading of the device add up to its used bytes.
+// The part `unexplained` is the rest: negative if live memory grew after the reading.
 struct AccountItem {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Row of the table `incidents` about the refused request at whose refusal the part was read.
-  // Null: the part was read at the device's last reading.
+  // Id in the table `incidents` of the refused request at which the device was read for this part.
+  // Null: the part is of the device's last reading.
   MaybeId incident;
-  // Name of the part of the used bytes, such as "live_device", "context" or "slab_waste".
-  std::string item;
+  std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
   SignedFigure bytes;  // bytes of the part; below 0 only for `unexplained`
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
@@ -54,24 +54,26 @@ struct AccountItem {
 // Another process that held memory of a device, as listed by NVML, or had the device's file open.
 struct DeviceProcess {
   MaybeId device;  // CUDA ordinal of the device; null: unknown
-  // Row of the table `incidents` at whose refusal NVML was asked; null: asked at the process's end.
+  // Id in the table `incidents` of the refused request at which the other processes were listed.
+  // Null: they were listed at this process's end.
   MaybeId incident;
   Figure pid;         // id of the other process, as NVML gives it
   Text program;       // path of the other process's program, or only its name; null: unknown
   Figure used_bytes;  // bytes of the device that the other process holds; null: NVML does not say
-  // Way in which the process was found: "nvml" (NVML lists it) or "device_file" (NVML does not, but
-  // it has the device's file open). Null in old reports: NVML lists it.
+  // Way in which the other process was found: "nvml" (NVML lists it) or "device_file" (NVML does
+  // not, but it has the device's file open). Null in old reports: NVML lists it.
   Text seen_by;
-  // State of the process: "alive", "zombie" (has ended, but its parent has not reaped it) or
+  // State of the other process: "alive", "zombie" (has ended, but its parent has not reaped it) or
   // "stuck" (was killed, and stays in the kernel, where no signal ends it). Null: unknown.
   Text state;
   Text user;   // name of the other process's user, or the uid in digits; null: unknown
   Text start;  // start of the other process, as ISO 8601 text in UTC; null: unknown
-  // Owners that the process's cgroup names. Null: it names none, or is unknown.
+  // Job, container, pod or unit that the other process's cgroup path names. Each is null if the
+  // path does not name it, or is unknown.
   Text job;             // id of a Slurm job
   Text container;       // id of a container; for LXC its name
   Text pod;             // uid of a Kubernetes pod
-  Text unit;            // unit of systemd; null if one of the others is known
+  Text unit;            // unit of systemd, if the path names no job, container or pod
   Figure parent;        // pid of the other process's parent; null: unknown
   Text parent_program;  // path of the parent process's program, or only its name; null: unknown
   CUWARDEN_FIELDS(device, incident, pid, program, used_bytes, seen_by, state, user, start, job,
@@ -84,112 +86,108 @@ struct DeviceProcess {
 struct Total {
   std::string kind;               // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   MaybeId device;                 // CUDA ordinal of the device; null for host memory
-  Figure allocations;             // number of allocations that were ever made
-  Figure allocated_bytes;         // bytes of all allocations that were ever made
-  Figure frees;                   // number of allocations that the program has freed
-  Figure failures;                // requests that the program saw fail for lack of memory
+  Figure allocations;             // number of allocations of `kind` on `device`, freed or not
+  Figure allocated_bytes;         // bytes of all allocations of `kind` on `device`, freed or not
+  Figure frees;                   // number of allocations of `kind` on `device` that were freed
+  Figure failures;                // number of requests that the program saw fail for lack of memory
   Figure live_count, live_bytes;  // number and bytes of the live allocations at the process's end
-  // Number of allocations that were live when peak_bytes were; if peak_bytes is 0, most allocations
-  // that were ever live.
+  // Number of allocations that were live at peak_time_ns. If peak_bytes is 0: the most allocations
+  // that were live at one time.
   Figure peak_count;
-  Figure peak_bytes;  // most bytes that were live at one time
-  // Time at which peak_bytes were live, in ns since the process's start; null: no bytes were ever
-  // live.
+  Figure peak_bytes;  // most bytes of `kind` that were live on `device` at one time
+  // Time at which peak_bytes were live, in ns since the process's start; null: peak_bytes is 0.
   Figure peak_time_ns;
   CUWARDEN_FIELDS(kind, device, allocations, allocated_bytes, frees, failures, live_count,
                   live_bytes, peak_count, peak_bytes, peak_time_ns)
   CUWARDEN_MAY_LACK(allocated_bytes, frees)
 };
 
-// Sums of the report's leak groups.
+// Sums over the report's leak groups (struct LeakGroup).
 struct Leaks {
-  // Bytes and number of leaked allocations, which were not freed, not suppressed by the user, and
-  // not released by the end of their context.
+  // Bytes and number of leaked allocations: neither freed, nor suppressed by the user, nor released
+  // by the end of their context.
   Figure bytes, count;
-  Figure suppressed_bytes;  // bytes not freed that the user's suppressions exclude
-  // Bytes not freed that the ends of their contexts released.
+  Figure suppressed_bytes;  // bytes of the groups that the user's suppressions exclude
+  // Bytes that the program did not free, but that the ends of their contexts released.
   Figure released_by_context_bytes;
   CUWARDEN_FIELDS(bytes, count, suppressed_bytes, released_by_context_bytes)
 };
 
-// Live allocations of a leak group that were made in a step to which the program gave a name, such
-// as a test.
+// Allocations of a leak that were not freed and were made in steps of one name. The program gives
+// the name, for example that of a test (cuwarden_named_step()).
 struct NamedStep {
   std::string name;     // name of the step, such as "test_cache.py::test_evicts"
   Figure count, bytes;  // number of the allocations; their bytes
   CUWARDEN_FIELDS(name, count, bytes)
 };
 
-// Allocations that the program did not free, of one call stack, kind, function and device. If
-// `released_by` is set, the end of their context released them, so they are no leaks.
+// A group of allocations of one call stack, kind, function and device that the program did not
+// free. They are no leaks if the end of their context released them (`released_by`).
 struct LeakGroup {
   // Name of the group that is the same in two builds, in two runs and on two machines: 16
-  // hexadecimal digits, a hash of the kind, the function, and the functions and modules of the
-  // stack's frames. Groups that differ only in lines, offsets or devices have the same one. Null:
-  // the report is older than this field.
+  // hexadecimal digits. It is a hash of the kind, the function, and the functions and modules of
+  // the stack's frames. Groups that differ only in lines, offsets or devices have equal
+  // fingerprints. Null: the report is older than this field.
   Text fingerprint;
   // Line of the program's own code that led to the allocations: the innermost frame of the stack
   // whose Frame::library is null, such as "/home/u/train.py:41 in step". If there is none, the
   // innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
   Text where;
-  MaybeId stack;        // row of the table `stacks`; null: no stack was recorded
+  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   Text api;             // CUDA function that the program called; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of allocations that were not freed; their bytes
-  // Times at which the oldest and the newest allocation that was not freed were made, in ns since
-  // the process's start. Null: unknown, or the end of a context released them.
+  // Times at which the oldest and the newest of the group's live allocations were made, in ns since
+  // the process's start. Null: unknown, or the end of a context released the allocations.
   Figure first_ns, last_ns;
-  // Row of the table `modules`: file with the code of the innermost frame outside CUDA's own
+  // Id in the table `modules` of the file with the code of the innermost frame outside CUDA's own
   // libraries. Null: unknown.
   MaybeId module;
-  // Number of allocations that this stack ever made with this function, kind and device, freed or
-  // not.
-  Figure allocations;
-  // "growing", "burst", "steady" or "one_time", as Growth::name() judges the times at which live
-  // allocations were made, and the lives of freed ones. If the program marked four steps or more,
-  // quarters of the steps from `first_step` on count instead, unless the group grew on after the
-  // last step. Null: the end of a context released them.
+  Figure allocations;  // number of allocations that the group ever made, freed or not
+  // Growth of the group, judged by the times at which its live allocations were made. "growing":
+  // allocations that stay go on to be made. "burst": many that stay were made in a part of the run.
+  // "steady": most are freed sooner or later. "one_time": others. If the program marked four steps
+  // or more, and the group did not grow on after the last one, the steps are judged instead of the
+  // times. Null: the end of a context released the allocations.
   Text growth;
-  // Number of the program's step in which the oldest allocation that was not freed was made; 0:
-  // before the first step. Null: the group is not judged by steps, or the end of a context
-  // released the allocations.
+  // Number of the program's step in which the group's oldest live allocation was made; 0: before
+  // the first step. Null: `growth` was judged by times, or the end of a context released the group.
   Figure first_step;
-  // Growth in bytes per step: bytes that were not freed and were allocated after the first quarter
-  // of the steps from `first_step` on, by step of the other three quarters. Null if `growth` is not
-  // "growing", or the group is not judged by steps.
+  // Growth in bytes per step: bytes of the group's live allocations that were made in the last
+  // three quarters of the steps from `first_step` on, divided by the number of those steps. Null:
+  // `growth` is not "growing", or was judged by times.
   Figure growth_bytes_per_step;
-  // Named steps in which allocations that were not freed were made, most bytes first. Steps of one
-  // name are one row. Empty: there are none, the end of a context released the allocations, or the
-  // report is older than this field.
-  std::vector<NamedStep> named_steps;
-  // Growth in bytes per minute: bytes that were not freed and were allocated after the first
-  // quarter of the time from first_ns to the process's end, by minute of the other three quarters.
-  // Null if `growth` is not "growing", or is by steps alone.
-  Figure growth_bytes_per_minute;
-  // Number of allocations that were not freed, by the quarter of the time from first_ns to the
-  // process's end in which they were made. Null: the end of a context released them, or the report
+  // Named steps in which the group's live allocations were made, most bytes first. Steps of one
+  // name are one row. Empty: there are none, the end of a context released the group, or the report
   // is older than this field.
+  std::vector<NamedStep> named_steps;
+  // Growth in bytes per minute: bytes of the group's live allocations that were made in the last
+  // three quarters of the time from first_ns to the process's end, divided by the minutes of those
+  // quarters. Null: `growth` is not "growing", or only the steps show growth.
+  Figure growth_bytes_per_minute;
+  // Number of the group's live allocations that were made in each quarter of the time from first_ns
+  // to the process's end. Null: the end of a context released them, or the report is older than
+  // this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
-  // Result of the search for pointers (struct PointerSearch): "lost" if no pointer to one or more
-  // of the allocations was found; else "interior" if only pointers into one of them, behind its
-  // start, were found; else "unknown" if the search was not complete; else "reachable". Null: no
-  // pointers were looked for, or the report is older than this field.
+  // Result of the search for pointers to the group's live allocations (struct PointerSearch).
+  // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has
+  // only pointers behind its start. "unknown": neither holds, and the search was not complete.
+  // "reachable": pointers to all were found. Null: no search was made, or the report is older than
+  // this field.
   Text reachability;
-  // Number and bytes of the allocations with each of these results. Null: no pointers were looked
-  // for. Allocations that were made after the search have none.
-  Figure lost_count, lost_bytes;
-  Figure interior_count, interior_bytes;
-  Figure reachable_count, reachable_bytes;
-  Figure unknown_count, unknown_bytes;
-  Text released_by;  // "context": the end of their context released them; null: still live
-  // True if a rule of the user's (suppression) excludes the group from the leaks.
-  bool suppressed = false;
-  // Address, in hexadecimal, of one of the allocations that were not freed; null: unknown.
-  Text example_address;
-  // Number of handles of virtual memory (cuMemCreate) that are mapped nowhere and were not
-  // released. Handles that were never mapped count, too. Null for all kinds but virtual memory, if
-  // the end of a context released the group, and in reports that are older than this field.
+  // Number and bytes of the allocations with each result of the search for pointers. Null: no
+  // search was made. Allocations that were made after the search are left out.
+  Figure lost_count, lost_bytes;            // allocations to which no pointer was found
+  Figure interior_count, interior_bytes;    // allocations with pointers behind their start only
+  Figure reachable_count, reachable_bytes;  // allocations to which a pointer was found
+  Figure unknown_count, unknown_bytes;      // allocations that an incomplete search did not settle
+  Text released_by;         // "context": the end of their context released them; null: still live
+  bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
+  Text example_address;     // address, in hexadecimal, of one of the group's live allocations
+  // Number of handles of virtual memory (cuMemCreate) that were not released and are mapped at no
+  // address. Null: the group is of another kind, the end of a context released it, or the report is
+  // older than this field.
   Figure unmapped_count;
   CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
                   module, allocations, growth, first_step, growth_bytes_per_step, named_steps,
@@ -204,89 +202,102 @@ struct LeakGroup {
 
 // The search for pointers to live allocations in the process's memory.
 struct PointerSearch {
-  bool is_complete = false;  // true if all memory was looked at
-  Text reason;               // sentence: reason why it is not complete; null: it is
-  // Bytes of memory that were looked at, in all passes together.
+  bool is_complete = false;  // true if all memory was searched
+  Text reason;               // sentence that says why a part was not searched; null: all was
+  // Bytes of memory that were searched; memory that several passes searched counts each time.
   Figure scanned_bytes;
-  Figure taken_ns;  // time that the search took
+  Figure taken_ns;  // length of the search in nanoseconds
   CUWARDEN_FIELDS(is_complete, reason, scanned_bytes, taken_ns)
 };
 
-// A rule, from CUWARDEN_SUPPRESSIONS or `cuwarden report --suppressions`, that excludes known
-// leaks.
+// A rule by which the user excludes known leaks: from the file of CUWARDEN_SUPPRESSIONS or of
+// `cuwarden report --suppressions`.
 struct Suppression {
   std::string pattern;  // text behind "leak:" in the rule
-  // Number of leak groups that the rule excludes, of their allocations, and of their bytes. A group
-  // that several rules match counts for the first of them in the file. Never null.
+  // Number of leak groups that the rule excludes; number and bytes of their allocations. A group
+  // that several rules match counts for the first of these rules in the file. Never null.
   Figure groups, count, bytes;
   CUWARDEN_FIELDS(pattern, groups, count, bytes)
 };
 
-// Number of steps or minutes until a device is full, if the growing groups go on growing as before.
+// The time until a device is full if its growing groups of allocations go on growing as before.
 struct Forecast {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Free bytes of the device, as in `devices`. If blocks of PyTorch grow: with the bytes that
-  // PyTorch holds but has not handed out.
+  // Free bytes of the device at its last reading. If blocks that PyTorch hands out grow, the bytes
+  // that PyTorch holds and has not handed out are added.
   Figure free_bytes;
-  // Growth of the groups that are judged by steps of the program, in bytes per step, and number of
-  // steps that the free bytes last, rounded down. Null: there are none.
+  // Sum of the growth of the groups that are judged by the program's steps, in bytes per step.
+  // Number of steps until this growth has used up free_bytes, rounded down. Null: no group grows by
+  // steps.
   Figure growth_bytes_per_step, steps_left;
-  // Growth in bytes per minute of the groups that are not judged by steps and have grown for a
-  // minute, and number of minutes that the free bytes last. Null: there are none.
+  // Sum of the growth of the groups that are judged by times and have grown for a minute or longer,
+  // in bytes per minute. Minutes until this growth has used up free_bytes, rounded down. Null:
+  // there is no such group.
   Figure growth_bytes_per_minute, minutes_left;
-  MaybeId stack;  // row of `stacks`: stack of the group that grows fastest; null: none was recorded
-  Text where;     // `where` of that group in `leak_groups` or `framework_sites`; null as there
+  // Id in the table `stacks`: stack of the fastest growing group; null: no stack was recorded.
+  MaybeId stack;
+  // Line of the program's own code that led to the allocations of the fastest growing group, such
+  // as "/home/u/train.py:41 in step". Null: unknown.
+  Text where;
   CUWARDEN_FIELDS(device, free_bytes, growth_bytes_per_step, steps_left, growth_bytes_per_minute,
                   minutes_left, stack, where)
 };
 
-// Memory on one device, or of the host, that a library keeps for itself: the live allocations for
-// which one file of the library asked.
+// Memory on one device, or of the host, that a library keeps for itself. A row has the live
+// allocations for which code in one file of the library asked.
 struct LibraryReserve {
   std::string library;  // name of the library, such as "NCCL"
-  MaybeId module;  // row of `modules`, the file of the library that holds the memory; null: unknown
-  MaybeId device;  // CUDA ordinal of the device; null for host memory
+  MaybeId module;       // id of the library's file in the table `modules`; null: unknown
+  MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of live allocations at the process's end; their bytes
   std::string holds;    // content of the memory, such as "buffers of communicators"
-  // Calls by which a program gets back the memory that the library does not use; null: none.
-  Text gives_back;
-  Text limited_by;  // settings and calls that limit the memory; null: none
+  Text gives_back;      // calls by which the library gives unused memory back; null: none
+  Text limited_by;      // settings and calls that limit the memory; null: none
   CUWARDEN_FIELDS(library, module, device, count, bytes, holds, gives_back, limited_by)
 };
 
-// Streams, modules or executable graphs that one call stack made, and the device memory that the
-// driver took for them without being asked for memory.
+// Objects (contexts, streams, modules or executable graphs) that one call stack made, and the
+// device memory that the driver took for them without being asked for memory. Memory that the
+// driver took for kernels (local memory, device heap) has rows, too: its objects are the pieces
+// that the driver took.
 struct ImplicitGroup {
-  MaybeId device;    // CUDA ordinal of the device, from 0
-  std::string item;  // item of the table `accounts` that has these bytes: "streams", "modules", ...
-  Text api;          // CUDA function that the program called; null: unknown
-  Text where;        // line of the program's own code, as in LeakGroup; null: unknown
-  MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
-  // Number of objects (streams, modules or executable graphs) that are left, and bytes of device
-  // memory that the driver took for them.
+  MaybeId device;  // CUDA ordinal of the device, from 0
+  // Item of the table `accounts` that contains these bytes: "streams", "modules", "graphs",
+  // "context", "local_memory" or "heap".
+  std::string item;
+  Text api;  // CUDA function that the program called; null: unknown
+  // Line of the program's own code that led to the calls, such as "/home/u/train.py:41 in step".
+  // Null: unknown.
+  Text where;
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
+  // Number of objects (such as streams) that are left; bytes that the driver took for them.
   Figure count, bytes;
-  Figure released_count;  // number of objects that were destroyed, or ended with their context
-  // Bytes of objects that have ended, but whose memory the driver keeps on the device (for later
-  // objects, but not that of green contexts): a part of all that the driver keeps of this kind on
-  // the device. The part is in proportion to the bytes that the ended objects had.
+  // Number of objects (such as streams) that were destroyed, or ended with their context.
+  Figure released_count;
+  // Bytes that the driver keeps of ended objects, on the device, for later objects (not those of
+  // green contexts). The driver tells only a sum for all objects of a kind on the device. This is
+  // the group's share, in proportion to the bytes of its ended objects.
   Figure kept_bytes;
-  // Times at which the first and the last of all objects were made, in ns since the process's
-  // start.
+  // Times at which the first and the last object was made, destroyed or not, in ns since the
+  // process's start.
   Figure first_ns, last_ns;
-  // "growing", "burst", "steady" or "one_time", as in LeakGroup. Null: no object is left.
+  // Growth of the objects that are left. "growing": objects that stay go on to be made. "burst":
+  // many that stay were made in a part of the run. "steady": most are destroyed sooner or later.
+  // "one_time": others. Null: no object is left.
   Text growth;
-  // Growth of the bytes after the first quarter of the time from first_ns to the process's end, in
-  // bytes per minute; null if `growth` is not "growing", or is by steps alone.
+  // Growth in bytes per minute: bytes made in the last three quarters of the time from first_ns to
+  // the process's end, divided by the minutes of those quarters. Null: `growth` is not "growing",
+  // or only the program's steps show growth.
   Figure growth_bytes_per_minute;
   // True if `bytes` is an estimate, because the memory of at least one object that is left was not
-  // measured by itself. An object of which nothing is known, since it was not measured or another
-  // process may have changed the memory meanwhile, adds no bytes.
+  // measured by itself. The object then has an equal part of what several objects took together
+  // (`shared` is true), or its bytes are unknown and count as 0.
   bool uncertain = false;
-  // True if an object that is left has an equal part of what several took together; `uncertain` is
-  // then true, too.
+  // True if at least one object that is left was measured only together with others, and has an
+  // equal part of their bytes. `uncertain` is then true, too.
   bool shared = false;
-  // Ids of rows of the table `stacks`, each once: the other calls whose objects have parts of the
-  // same bytes. Empty: there are none, or `shared` is false.
+  // Ids in the table `stacks`, each once: call stacks of the other objects that were measured
+  // together with objects of this group. Empty: there are none, or `shared` is false.
   std::vector<Id> shared_with;
   CUWARDEN_FIELDS(device, item, api, where, stack, count, bytes, released_count, kept_bytes,
                   first_ns, last_ns, growth, growth_bytes_per_minute, uncertain, shared,
@@ -297,27 +308,28 @@ struct ImplicitGroup {
 
 // Sums of cuwarden's own pool, of rescued requests, of meshing and of spilled allocations.
 struct Pool {
-  std::string mode;  // setting CUWARDEN_POOL: "off", "rescue", "on" or "auto"
+  std::string mode;  // value of CUWARDEN_POOL: "off", "rescue", "on" or "auto"
   // Number and bytes of refused requests that cuwarden's rungs served after all.
   Figure rescued_count, rescued_bytes;
   // Number and bytes of requests that cuwarden's own pool served.
   Figure served_count, served_bytes;
-  Figure held_bytes;      // memory that cuwarden's pool holds at the end
-  Figure returned_bytes;  // memory that cuwarden's pool gave back to devices during the run
-  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
-  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  Figure held_bytes;      // bytes that cuwarden's pool holds at the process's end
+  Figure returned_bytes;  // bytes that cuwarden's pool gave back to devices during the run
+  // Number of pages that meshing (two half-empty pages share one page of memory) made share memory:
+  // each page that was moved, and each page that a moved one joined. Two pages that come to share
+  // memory count 2. A page counts again each time.
   Figure meshed_pages;
-  Figure mesh_recovered_bytes;  // device memory that became free by meshing
-  Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work
-  // Bytes of host memory behind device allocations that are live at the end.
+  Figure mesh_recovered_bytes;  // bytes that meshing gave back to devices
+  Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work, in ns
+  // Bytes of host memory behind spilled device allocations that are live at the process's end.
   Figure spilled_bytes;
-  // Most bytes of host memory behind device allocations at any time; with several devices, the sum
-  // of each one's most.
+  // Most bytes of host memory that lay behind spilled device allocations at one time. With several
+  // devices: the sum of each device's most.
   Figure spilled_peak_bytes;
   // Number of allocations that ever got host memory in place of device memory.
   Figure spilled_count;
-  // True if the program asked for an IPC handle of memory that has none, because the memory is the
-  // pool's or was spilled.
+  // True if the program asked for an IPC handle of memory from cuwarden's pool or of spilled
+  // memory: such memory has no IPC handle.
   bool ipc_refused = false;
   CUWARDEN_FIELDS(mode, rescued_count, rescued_bytes, served_count, served_bytes, held_bytes,
                   returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns, spilled_bytes,
@@ -328,37 +340,38 @@ struct Pool {
 };
 
 // A step that the program marked, such as an iteration of a training loop: a row of the report's
-// table `steps`. Of very many steps without names, only some have a row.
+// table `steps`. If there are more than 256 steps, only some of those without a name have a row.
 struct Step {
-  Figure number;       // number of the step, from 1
-  Figure time_ns;      // start of the step, in ns since the process's start
-  Text name;           // name that the program gave the step; null: none
-  Figure name_end_ns;  // end of the named part, in ns since the process's start; null: it has none
+  Figure number;   // number of the step, from 1
+  Figure time_ns;  // start of the step, in ns since the process's start
+  Text name;       // name that the program gave the step; null: none
+  // End of the part of the run that has the name, in ns since the process's start. Null: the step
+  // has no name, or the part had not ended when the process did.
+  Figure name_end_ns;
   CUWARDEN_FIELDS(number, time_ns, name, name_end_ns)
 };
 
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
-  Figure time_ns;   // begin of the span, in ns since the process's start
+  Figure time_ns;   // start of the span, in ns since the process's start
   Figure width_ns;  // length of the span in ns
   MaybeId device;   // CUDA ordinal of the device; null for host memory
   // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
-  // memory. Rows of "framework_block" are parts of other kinds' rows.
+  // memory. Bytes of "framework_block" lie in memory of other kinds and count there, too.
   std::string kind;
-  Figure max_bytes;   // most live bytes in the span
+  Figure max_bytes;   // most bytes that were live at one time in the span
   Figure last_bytes;  // live bytes at the span's end
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
 
-// A call stack that held memory at the peak: when the most bytes of a kind were live on a device.
-// The figures may be of a moment with slightly fewer live bytes.
+// A call stack that held memory at the peak: the moment at which the most bytes of a kind were live
+// on a device. The figures may be of a nearby moment with slightly fewer live bytes.
 struct PeakHolder {
   MaybeId device;    // CUDA ordinal of the device; null for host memory
   std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  MaybeId stack;     // row of the table `stacks`; null: no stack was recorded
-  // Number and bytes of this stack's allocations that were live when the most bytes of `kind` were
-  // live on `device`.
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
+  // Number and bytes of this stack's allocations of `kind` on `device` that were live at the peak.
   Figure count, bytes;
   // Number of allocations of `kind` on `device` that this stack ever made, freed or not.
   Figure allocations;
@@ -370,14 +383,15 @@ struct PeakHolder {
 };
 
 // A call stack that allocated many bytes of a kind on a device over the whole run, freed or not.
-// The report has those that allocated most.
+// The report has the 200 rows with the most bytes.
 struct AllocationSite {
-  std::string kind;        // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Text api;                // CUDA function that the program called; null: unknown
-  MaybeId device;          // CUDA ordinal of the device; null for host memory
-  MaybeId stack;           // row of the table `stacks`; null: no stack was recorded
-  Figure allocations;      // number of allocations that were ever made
-  Figure allocated_bytes;  // bytes of all allocations that were ever made
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  Text api;          // CUDA function that the program called; null: unknown
+  MaybeId device;    // CUDA ordinal of the device; null for host memory
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
+  // Number of allocations of `kind` on `device` that the stack made, freed or not.
+  Figure allocations;
+  Figure allocated_bytes;  // bytes that the stack allocated of `kind` on `device`, freed or not
   CUWARDEN_FIELDS(kind, api, device, stack, allocations, allocated_bytes)
 };
 

@@ -7,8 +7,9 @@
 
 namespace cuwarden::model {
 
-// Makes one row of all steps with one name. Its figures are their sums; a sum of which a part is
-// unknown is null. Sorts the rows by bytes, most first and unknown ones last, and by names.
+// Joins the rows of steps with equal names into one row, whose count and bytes are the sums. A sum
+// is null if one of its parts is null. Then sorts the rows by bytes, most first and null ones last;
+// rows with equal bytes are sorted by name.
 void sum_up_named_steps(std::vector<NamedStep>&);
 
 }  // namespace cuwarden::model

@@ -29,19 +29,19 @@ struct Tool {
   CUWARDEN_MAY_LACK(name, version)
 };
 
-// The process that the report is about, as its ledger file describes it, except for
-// driver_package_version.
+// The process that the report is about. All fields but driver_package_version come from its ledger
+// file.
 struct Process {
-  // Process id, and that of the parent process, in the process's pid namespace; 0 if the parent is
-  // in another one. Null: the report does not say.
+  // Process ids of the process and of its parent, in the process's pid namespace. `parent` is 0 if
+  // the parent is in another namespace. Null: the report does not say.
   Figure pid, parent;
   Text program;  // path of the file of the program that the process ran
   // Arguments of the process, the program's name first; empty: unknown.
   std::vector<std::string> command_line;
   Text host;          // name of the host on which the process ran
   std::string start;  // time at which the process started, as ISO 8601 text in UTC
-  // End of the process, in ns since its start. If the process was still running, the moment of the
-  // report; if its end was not seen, the last moment at which it was certainly alive.
+  // End of the process, in ns since its start. If the process was still running: the moment of the
+  // report. If its end was not seen: the last moment at which it was certainly alive.
   Figure end_ns;
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
@@ -53,8 +53,8 @@ struct Process {
   Figure signal;  // number of the signal that killed the process; null: none, or unknown
   // Highest CUDA version that the driver supports, such as "13.0"; null: unknown.
   Text cuda_driver_version;
-  // Version of the driver package, such as "580.159.04", on the machine that makes the report, at
-  // that moment; null: unknown.
+  // Version of the driver package, such as "580.159.04", that is installed on the machine which
+  // makes the report, when it makes it; null: unknown.
   Text driver_package_version;
   Text cuda_runtime_version;  // version of libcudart; null: unknown
   CUWARDEN_FIELDS(pid, parent, program, command_line, host, start, end_ns, end_reason, steps,
@@ -66,7 +66,7 @@ struct Process {
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
   Text path;           // path of the folder of the process's memory cgroup
-  Figure limit_bytes;  // lowest memory limit of the cgroup and those above it; null: none
+  Figure limit_bytes;  // lowest memory limit of the cgroup and the cgroups above it; null: none
   // Most memory that was ever used in the cgroup whose limit is limit_bytes; without a limit, in
   // the process's own cgroup. Null: unknown.
   Figure peak_bytes;
@@ -77,8 +77,8 @@ struct MemoryCgroup {
   CUWARDEN_MAY_LACK(path, limit_bytes, peak_bytes, oom_kills)
 };
 
-// The batch job that the process belongs to, as its environment variables tell. A field is null if
-// no variable gives it.
+// The batch job that the process belongs to, read from its environment variables. A field is null
+// if no variable gives it.
 struct Job {
   Text scheduler;        // "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"
   Text job_id;           // id of the job
@@ -98,8 +98,8 @@ struct Setting {
   CUWARDEN_FIELDS(name, value, source)
 };
 
-// An environment variable of the process. The report keeps CUWARDEN_*, CUDA_*, NVIDIA_* and those
-// of schedulers and launchers, which core/job.hpp lists.
+// An environment variable of the process. The report keeps CUWARDEN_*, CUDA_* and NVIDIA_*, and the
+// variables of schedulers and launchers that core/job.hpp lists.
 struct Variable {
   std::string name;  // name of the environment variable
   Text value;        // value of the environment variable when the process began
@@ -109,7 +109,8 @@ struct Variable {
 // A hooked function that the program called. A hook is cuwarden's stand-in for a CUDA function.
 struct HookCalls {
   std::string name;  // name of the CUDA function that the program called
-  // Number of calls by the program; of a launching function, each kernel's first call only.
+  // Number of calls by the program. Of functions that launch kernels, only the first launch of each
+  // kernel counts.
   Figure calls;
   CUWARDEN_FIELDS(name, calls)
 };
@@ -124,10 +125,11 @@ struct UnhookedLookup {
 
 // The cost of recording the process.
 struct Overhead {
-  // Calls of hooked CUDA functions; of launching functions, each kernel's first one only.
+  // Number of calls of hooked CUDA functions. Of functions that launch kernels, only the first
+  // launch of each kernel counts.
   Figure recorded_calls;
-  // Time of cuwarden's own work in calls of hooked CUDA functions, estimated by samples; null: no
-  // sample was taken.
+  // Time that cuwarden's own work took in calls of hooked CUDA functions, in nanoseconds, estimated
+  // from samples. Null: no sample was taken.
   Figure shim_ns;
   Figure ledger_bytes;  // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)

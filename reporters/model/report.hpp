@@ -21,9 +21,10 @@ inline constexpr char report_schema[] = "cuwarden.report/1";
 struct Report {
   std::string schema = report_schema;  // name and version of the report's format
   Tool tool;  // program that wrote the report, and reasons why the report is incomplete
-  // records: statement whether all allocations that the hooks saw are in the report. names:
-  // statement whether all functions, files and lines were found, those of system libraries aside.
-  // Their reasons are also in `tool`. Null: the report is older than these fields.
+  // records: statement that the report has all allocations that the hooks saw, or why not. names:
+  // statement that all names of functions, files and lines were found, or why not; those of system
+  // libraries do not count. `tool` has the same reasons. Null: the report is older than these
+  // fields.
   std::optional<Completeness> records, names;
   bool redacted = false;  // true if redact() has taken out host, user, folders and environment
   Process process;        // description of the process that the report is about
@@ -32,16 +33,19 @@ struct Report {
   Job job;                            // batch job that the process belongs to
   std::vector<Setting> settings;      // cuwarden's settings that were in force in the process
   std::vector<Variable> environment;  // environment variables about CUDA and jobs
-  Completeness coverage;         // statement whether the hooks saw all of the process's CUDA calls
+  // Statement that the hooks saw all CUDA calls of the process, or why not.
+  Completeness coverage;
   std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
   // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
-  std::vector<Device> devices;        // CUDA devices that the process used
-  std::vector<AccountItem> accounts;  // parts of each device's used bytes, also at refused requests
+  std::vector<Device> devices;  // CUDA devices that the process used
+  // Parts of each device's used bytes, at the last reading and at refused requests.
+  std::vector<AccountItem> accounts;
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
   std::vector<Total> totals;  // sums of all allocations by kind of memory and device
   Leaks leaks;                // sums of the table leak_groups
-  // Search for pointers to live allocations; null: none was made, or the report is older than it.
+  // Search for pointers to live allocations. Null: no search was made, or the report is older than
+  // this field.
   std::optional<PointerSearch> pointer_search;
   // Allocations that were not freed, by call stack, function, kind and device.
   std::vector<LeakGroup> leak_groups;
@@ -67,27 +71,32 @@ struct Report {
   // The moment of the run at which most freed memory of each device was locked in slabs (kept from
   // other requests, because a part of the slab was live).
   std::vector<WorstFragmentation> worst_fragmentation;
-  // The slabs by size class, at the moment at which most freed memory was locked in slabs.
+  // Slabs by size class, at the moment of the run at which most freed memory of their device was
+  // locked in slabs.
   std::vector<SlabClass> worst_slab_classes;
-  // Each slab at the moment at which most freed memory was locked in slabs.
+  // Each slab at the moment of the run at which most freed memory of its device was locked in
+  // slabs.
   std::vector<WorstSlab> worst_slab_map;
-  // Call stacks that locked freed memory in slabs at the worst moment of their device, or before.
+  // Call stacks that locked freed memory in slabs, at the worst moment of their device or shortly
+  // before.
   std::vector<WorstSlabHolder> worst_slab_holders;
-  // Requests that were refused for lack of memory; those of one call stack, function, kind and
-  // device are one incident.
+  // Incidents: requests that were refused for lack of memory. Refusals of one call stack, function,
+  // kind and device are one row.
   std::vector<Incident> incidents;
-  std::vector<IncidentFact> incident_facts;  // numbers that were known at the incidents' refusals
+  // Numbers that were known at the incidents' first refusals.
+  std::vector<IncidentFact> incident_facts;
   std::vector<Rung> rungs;                  // cuwarden's attempts (rungs) to serve refused requests
   std::vector<RungLeftOut> rungs_left_out;  // attempts (rungs) that were not made, with the reasons
-  // Call stacks that held memory when requests were refused.
+  // Call stacks that held much memory at the first refusal of each incident.
   std::vector<IncidentHolder> incident_holders;
-  // Memory of the device that no other request could use, at each refusal.
+  // Memory of the device that was not in use but that no other request could use, at the first
+  // refusal of each incident.
   std::vector<IncidentFragmentation> incident_fragmentation;
-  // Slabs (2 MiB pages of small requests) at each refusal, by size class.
+  // Slabs (2 MiB pages of small requests) at the first refusal of each incident, by size class.
   std::vector<IncidentSlabClass> incident_slab_classes;
-  std::vector<IncidentSlab> incident_slab_map;  // each slab (2 MiB page) at each refusal
-  // Sums of cuwarden's own pool, of rescues and of spilled memory; null: the report is older than
-  // the pool.
+  std::vector<IncidentSlab> incident_slab_map;  // each slab (2 MiB page) at each first refusal
+  // Sums of cuwarden's own pool, of rescues, of meshing and of spilled memory. Null: the report is
+  // older than this field.
   std::optional<Pool> pool;
   std::vector<Bucket> timeline;  // live bytes over time, by kind and device
   // Call stacks that held memory when most bytes of a kind were live.

@@ -5,7 +5,8 @@
 
 namespace cuwarden::model {
 
-// Adds a figure to a sum. From the first unknown figure on, the sum is unknown: null.
+// Adds a figure to a sum. The sum becomes null (unknown) if the figure is null, and then stays
+// null.
 inline void add_to(Figure& sum, Figure figure) {
   sum = sum && figure ? Figure(*sum + *figure) : Figure();
 }

@@ -11,8 +11,8 @@
 
 namespace cuwarden::model {
 
-// Largest number in a report, 2^53: up to it, every JSON reader is exact. A larger number is
-// written as null. It comes from a damaged ledger, or is the size of a request after an overflow.
+// Largest number in a report, 2^53: every JSON reader is exact up to it. A larger number is written
+// as null: it comes from a damaged ledger, or is the size of a request after an overflow.
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 53;
 
 // A number of the report that is not negative; null: unknown, unless the field says otherwise. A
@@ -23,15 +23,15 @@ using Figure = std::optional<std::uint64_t>;
 using SignedFigure = std::optional<std::int64_t>;
 // A text of the report; null: unknown, or there is none.
 using Text = std::optional<std::string>;
-// A number by which other tables of the report name a row, or the CUDA ordinal of a device (from
-// 0).
+// The number of a row of a table, from 1, by which other tables of the report refer to the row; or
+// the CUDA ordinal of a device, from 0.
 using Id = std::uint32_t;
-// A reference to a row of another table, or the CUDA ordinal of a device; null: none, or unknown.
+// The number of a row of another table, or the CUDA ordinal of a device; null: none, or unknown.
 using MaybeId = std::optional<Id>;
 // A number or text that proves the cause of a refused request; monostate: unknown, null in JSON.
 using ProofValue = std::variant<std::monostate, std::uint64_t, std::string>;
-// The numbers and texts that prove the cause of a refused request, by name, in the order of
-// writing.
+// The numbers and texts that prove the cause of a refused request: pairs of name and value, in the
+// order in which they are written.
 using Proof = std::vector<std::pair<std::string, ProofValue>>;
 
 // Returns the text; null if it is empty.

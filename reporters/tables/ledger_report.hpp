@@ -109,7 +109,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template part<"schema">(model::report_schema);
   sink.template part<"tool">(tool());
   sink.template part<"records">(model::completeness(lost_));
-  // Says if names are missing, and why, so that the `cuwarden` command can look them up later.
+  // Says if names of functions and source lines are missing, and why. The `cuwarden` command can
+  // then look them up later.
   sink.template part<"names">(model::completeness(nameless_));
   sink.template part<"process">(about_);
   sink.template part<"memory_cgroup">(memory_cgroup_of(process_));

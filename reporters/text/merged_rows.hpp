@@ -103,9 +103,10 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::count_by_quarter; }) judge_growth(report, rows, merged);
 }
 
-// Merges rows whose stacks look alike in the text report and whose key(row) is equal. A merged row
-// is a copy of the first of its rows, with the sums of all of them. Returns the merged rows sorted
-// by bytes, most first.
+// Merges rows whose stacks look alike in the text report and whose key(row) is equal. `rows`: no
+// null pointers. `key`: returns a value that operator< compares. A merged row is a copy of the
+// first of its rows, with the figures that merge_figures() sets. Returns the merged rows sorted by
+// bytes, most first; bytes that the driver keeps (kept_bytes), if rows have them, are added.
 template <class Row, class Key>
 std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
                              const Key& key) {

@@ -66,12 +66,13 @@ std::string memory_name(const std::string& kind, model::MaybeId device);
 // Returns a text such as "CUDA_VISIBLE_DEVICES=3", the variable's value in the report's process;
 // null if it was not set.
 std::optional<std::string> visible_devices(const IndexedReport&);
-// Returns a text about a moment of the run, such as "at 14:03:11, 17.8 s into the run", with the
-// date in a long run; "after 17.8 s" if the time of the process's start is unknown.
-// `since_start_ns`: nanoseconds since that start.
+// Returns a text about a moment of the run, such as "at 14:03:11, 17.8 s into the run". The text
+// has the date, too, if the moment is more than 12 hours after the process's start. If the time of
+// the start is unknown: "after 17.8 s". `since_start_ns`: nanoseconds from the start to the moment.
 std::string moment_of(const IndexedReport&, std::uint64_t since_start_ns);
-// Returns a short text about a moment of the run: "17.8 s", the time since the process's start; in
-// a run of a minute or more "14:03:11 (17.8 s)".
+// Returns a short text about a moment of the run: "17.8 s", the time since the process's start. In
+// a run of a minute or more: "14:03:11 (17.8 s)", with the date, too, if the moment is more than 12
+// hours after the start. `since_start_ns`: nanoseconds from the start to the moment.
 std::string short_moment(const IndexedReport&, std::uint64_t since_start_ns);
 // True if the report's process was still running when the report was made.
 bool was_running(const IndexedReport&);

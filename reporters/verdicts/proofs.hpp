@@ -23,12 +23,12 @@ struct SizeProof {
   CUWARDEN_FIELDS(requested, requested_bytes)
 };
 
-// Figures that prove the verdict device_restricted: the device's compute mode, a MIG slice, a quota
-// of MPS or a limit of the process's cgroup forbids the request. Figures of other restrictions are
-// null.
+// Figures that prove the verdict device_restricted: a restriction forbids the request. There are
+// four: the device's compute mode, a MIG slice, a quota of MPS and a limit of the process's cgroup.
+// Figures of the other three are null.
 struct RestrictionProof {
-  // Compute mode of the device, if it keeps this process from making a context there: "prohibited"
-  // or "exclusive_process". Null: another restriction was found.
+  // Compute mode of the device, in which it gives this process no context: "prohibited" or
+  // "exclusive_process". Null: another restriction was found.
   Text compute_mode;
   // Bytes that other processes hold on the device, as NVML lists them. Null if compute_mode is not
   // "exclusive_process".
@@ -44,36 +44,36 @@ struct RestrictionProof {
   // Live bytes that the process allocated. Null if neither a quota of MPS nor a limit of the cgroup
   // is the cause.
   Figure own_bytes;
-  // All bytes of the process that count towards the quota of MPS; null: another restriction was
-  // found.
+  // Bytes of the process that count towards the quota of MPS; null: another restriction was found.
   Figure held_bytes;
   Figure requested_bytes;  // size of the refused request; null: unknown, or a context was refused
-  // Limit of the process's cgroup on the device's memory, for all its processes together, and the
-  // bytes that count towards it. Null if another restriction is the cause.
+  // Limit of the process's cgroup on its use of the device's memory, for all processes of the
+  // cgroup together; bytes that count towards this limit. Null: another restriction was found.
   Figure cgroup_device_limit_bytes, cgroup_device_used_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes,
                   cgroup_device_limit_bytes, cgroup_device_used_bytes)
 };
 
-// Figures that prove the verdict larger_than_device: the whole device is smaller than the request,
-// or the process's MIG slice is, if the size of the whole device is unknown.
+// Figures that prove the verdict larger_than_device: the request is larger than the whole device.
+// If the size of the whole device is unknown, it is larger than the process's MIG slice.
 struct LargerProof {
-  Figure total_bytes;  // bytes of the device, or of the process's MIG slice of it
+  Figure total_bytes;  // bytes of the process's MIG slice; of the whole device if there is no slice
   Text slice;          // name of the process's MIG slice; null: the process has a whole device
-  // Size of the device of which the MIG slice is a part; null: unknown, or no slice.
+  // Size of the device of which the MIG slice is a part; null: unknown, or the process has a whole
+  // device.
   Figure whole_device_bytes;
   Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(total_bytes, slice, whole_device_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict address_space_gap: the process lacks addresses, or may have no
-// more mappings. Null figures are unknown.
+// Figures that prove the verdict address_space_gap: the process lacks a range of free addresses, or
+// may have no more mappings. Null figures are unknown.
 struct AddressProof {
-  // Limit of the process's address space (ulimit -v); null: none.
+  // Limit of the process's address space in bytes (ulimit -v); null: no limit, or unknown.
   Figure address_space_limit_bytes;
-  Figure address_space_bytes;  // addresses in use
-  Figure largest_gap_bytes;    // largest range of addresses without a mapping
+  Figure address_space_bytes;  // bytes of addresses that the process's mappings use
+  Figure largest_gap_bytes;    // bytes of the largest range of addresses without a mapping
   Figure mappings;             // number of the process's mappings
   Figure max_mappings;         // most mappings that the kernel allows a process (vm.max_map_count)
   Figure requested_bytes;      // size of the refused request
@@ -87,16 +87,17 @@ struct HostProof {
   Figure ram_bytes;            // bytes of the host's RAM
   Figure ram_available_bytes;  // available bytes of the RAM (MemAvailable)
   Figure swap_free_bytes;      // free bytes of swap
-  // Memory limit of the process's cgroup or of one above it: the limit that leaves the fewest bytes
-  // unused. Null: none, or unknown.
+  // Memory limit of the process's cgroup or of a cgroup above it: the one of these limits that
+  // leaves the fewest unused bytes. Null: there is no limit, or it is unknown.
   Figure cgroup_limit_bytes;
-  // Bytes in use in the cgroup that has the limit cgroup_limit_bytes, or in the process's own one
-  // if there is no limit; null: unknown.
+  // Bytes in use in the cgroup that has the limit cgroup_limit_bytes; in the process's own cgroup
+  // if there is no limit. Null: unknown.
   Figure cgroup_used_bytes;
-  Figure overcommit_mode;  // value of vm.overcommit_memory, 0 to 2
-  // CommitLimit and Committed_AS of /proc/meminfo; null if they are not the cause.
+  Figure overcommit_mode;  // value of vm.overcommit_memory, 0 to 2 (2: strict); null: unknown
+  // Bytes that the kernel commits at most, and bytes that it has committed (CommitLimit and
+  // Committed_AS of /proc/meminfo). Null: this limit is not the cause.
   Figure commit_limit_bytes, committed_bytes;
-  Figure pinned_bytes;     // live page-locked memory that the process allocated
+  Figure pinned_bytes;     // bytes of live page-locked memory that the process allocated
   Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(ram_bytes, ram_available_bytes, swap_free_bytes, cgroup_limit_bytes,
                   cgroup_used_bytes, overcommit_mode, commit_limit_bytes, committed_bytes,
@@ -104,7 +105,7 @@ struct HostProof {
 };
 
 // Figures that prove the verdict held_by_page_cache: the device shares its memory with the host,
-// and the host's page cache takes memory that the request would have fitted into.
+// and the request would have fitted into it without the host's page cache.
 struct CacheProof {
   Figure page_cache_bytes;     // bytes of the page cache that the kernel could drop; null: unknown
   Figure ram_available_bytes;  // available bytes of the host's RAM (MemAvailable); null: unknown
@@ -114,9 +115,10 @@ struct CacheProof {
 };
 
 // Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
-// but work on the device has not reached the frees.
+// but the device has not yet reached these frees in its streams.
 struct PendingProof {
-  // Bytes, at least, whose frees the device has not reached, by an estimate.
+  // Bytes that were freed, but whose frees the device has not yet reached: an estimate, at least so
+  // many.
   Figure pending_free_bytes;
   Figure free_bytes;       // free bytes of the device
   Figure requested_bytes;  // size of the refused request
@@ -126,25 +128,28 @@ struct PendingProof {
 // Figures that prove the verdict slab_fragmentation: freed memory is locked in pages (slabs) that
 // are still partly used, or memory is lost to rounding.
 struct WasteProof {
-  // Unused bytes of slabs (the driver's 2 MiB pages of small requests) with a live piece.
+  // Unused bytes of slabs (the driver's 2 MiB pages of small requests) in which an allocation is
+  // live.
   Figure slab_locked_bytes;
   Figure rounding_bytes;  // bytes that rounding adds to live requests
-  // Bytes that cuwarden's own pool holds and that no allocation has; null: none.
+  // Bytes that cuwarden's own pool holds, and that belong to no allocation; null: none.
   Figure pool_unused_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(slab_locked_bytes, rounding_bytes, pool_unused_bytes, free_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict framework_fragmentation: the framework that asked has free memory
-// in the segments that it has taken from CUDA, but no free block that the request fits into.
+// Figures that prove the verdict framework_fragmentation: the framework that asked has enough free
+// memory in segments that it has taken from CUDA, but no free block that is large enough for the
+// request.
 struct FrameworkProof {
   Text framework;          // name of the framework
   Figure reserved_bytes;   // bytes of the device that the framework has taken from CUDA
-  Figure allocated_bytes;  // bytes of blocks that it has handed out
-  Figure idle_bytes;       // bytes that it has taken and not handed out
-  // Number of free blocks in segments of which another part is in use; bytes of the largest free
-  // block. Null: unknown, as blocks were not recorded.
+  Figure allocated_bytes;  // bytes of blocks that the framework has handed out
+  Figure idle_bytes;       // bytes that the framework has taken and not handed out
+  // hole_count: number of free blocks in segments of which another part is in use.
+  // largest_free_bytes: bytes of the largest free block. Null: unknown, because blocks were not
+  // recorded.
   Figure hole_count, largest_free_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
@@ -152,14 +157,15 @@ struct FrameworkProof {
                   largest_free_bytes, free_bytes, requested_bytes)
 };
 
-// Figures that prove the verdict held_by_framework: another library of the process than the one
-// that asked holds the memory.
+// Figures that prove the verdict held_by_framework: a library of the process holds the memory, but
+// another one asked for more.
 struct LibraryProof {
   Text holder;  // path of the library that holds the memory
-  // Live bytes that this library had allocated on the device at the refusal. Only the call stacks
-  // that held or locked most memory count, so the library may hold more.
+  // Live bytes that the library `holder` had allocated on the device at the refusal. Only the call
+  // stacks that held or locked most memory count, so the library may hold more.
   Figure held_bytes;
-  // The part of the library's memory that it had not handed out, by its own figures; null: unknown.
+  // Bytes that the library `holder` had taken from CUDA and not handed out, by its own figures;
+  // null: unknown.
   Figure idle_bytes;
   Figure free_bytes;       // free bytes of the device at the refusal; null: unknown
   Figure requested_bytes;  // size of the refused request; null: unknown
@@ -171,8 +177,8 @@ struct LibraryProof {
 // live.
 struct OwnProof {
   Figure own_bytes;  // live bytes that the process allocated on the device
-  // The part of own_bytes that belongs to call stacks whose live bytes grow steadily; null if it is
-  // less than the device lacked for the request.
+  // The part of own_bytes that belongs to call stacks whose live bytes grow steadily. Null: it is
+  // smaller than the number of bytes that the device lacked for the request.
   Figure growing_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
@@ -196,20 +202,24 @@ struct OthersProof {
                   requested_bytes)
 };
 
-// Figures that prove the verdict implicit_memory: the refused call needs memory of its own, or this
-// process's contexts, code, local memory, device heap, streams and executable graphs hold most of
-// the device.
+// Figures that prove the verdict implicit_memory: the refused call needs memory for itself, or most
+// of the device is implicit memory of this process: contexts, code, local memory, device heap,
+// streams and executable graphs.
 struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
   // them. Null: unknown.
   Figure given_back_bytes;
-  // Bytes of the device that the driver took for this process; null: none known.
-  Figure context_bytes;       // for contexts
-  Figure modules_bytes;       // for code
-  Figure local_memory_bytes;  // for kernels' local memory
-  Figure heap_bytes;          // for the device heap (malloc() in kernels)
-  Figure streams_bytes;       // for streams
-  Figure graphs_bytes;        // for executable graphs
+  // Bytes of the device that the driver took for contexts of this process; null: none known.
+  Figure context_bytes;
+  // Bytes that the driver took for code of this process, without known libraries; null: none known.
+  Figure modules_bytes;
+  Figure local_memory_bytes;  // bytes taken for kernels' local memory; null: none known
+  Figure heap_bytes;          // bytes taken for the heap of malloc() in kernels; null: none known
+  // Bytes that the driver took for streams, without those of known libraries; null: none known.
+  Figure streams_bytes;
+  // Bytes that the driver took for executable graphs, without those of known libraries; null: none
+  // known.
+  Figure graphs_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
   CUWARDEN_FIELDS(given_back_bytes, context_bytes, modules_bytes, local_memory_bytes, heap_bytes,

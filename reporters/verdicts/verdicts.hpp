@@ -1,5 +1,5 @@
-// Judges why a request was refused. The verdict is the cause. A verdict follows from the facts that
-// were known at the refusal, and has figures that prove the cause. verdicts.def lists the verdicts.
+// Judges why a request was refused. The verdict is the cause: it follows from the facts that were
+// known at the refusal, and has figures that prove it. verdicts.def lists the verdicts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ enum class Verdict : std::uint8_t {
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
 };
-// Returns the verdict's name in the report, which is that of the enumerator.
+// Returns the verdict's name in the report, such as "slab_fragmentation": the name of the
+// enumerator.
 std::string_view verdict_name(Verdict) noexcept;
 
 // The cause for which a request was refused.
@@ -26,8 +27,8 @@ struct Judgement {
   model::Proof proof;  // figures that prove the verdict, by name; unknown ones are left out
   std::string advice;  // one line of advice for the user
 };
-// Judges a refused request. The verdicts are tried in the order of verdicts.def; the first one
-// whose predicate holds is returned.
+// Judges a refused request: returns the first verdict of verdicts.def whose predicate holds, with
+// its proof and advice. The last one, `unknown`, always holds.
 Judgement judge(const IncidentCase&);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// Distances between names, to find the known name that a misspelt one stands for.
+// Distances between names, by which the known name most like a misspelt one is found.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +26,9 @@ inline std::size_t edits_between(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Returns the least edits_between() of `part` and a substring of `name`. Substrings that count: the
-// whole name, each one as long as `part`, and each shorter end of `name`.
+// Returns the least edits_between() of `part` and the substrings of `name`: a small number if
+// `part` is a misspelt part of `name`. Compares the whole name, each substring that is as long as
+// `part`, and each shorter end of `name`.
 inline std::size_t edits_to_part(std::string_view part, std::string_view name) {
   std::size_t least = edits_between(part, name);
   for (std::size_t start = 0; start < name.size(); ++start)

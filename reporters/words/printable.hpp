@@ -10,7 +10,7 @@ namespace cuwarden {
 
 // The character at the start of a text in UTF-8.
 struct Utf8Letter {
-  std::size_t bytes = 1;   // length of the character in bytes; 1 if they are not valid UTF-8
+  std::size_t bytes = 1;   // length of the character in bytes; 1 if the bytes are not valid UTF-8
   bool valid = false;      // true if the bytes are valid UTF-8
   std::uint32_t code = 0;  // code point of the character; 0 if not valid
 };
@@ -114,8 +114,8 @@ inline std::string printable_lines(std::string_view text, bool colours) {
   return result;
 }
 
-// True if the byte is the first one of a character in UTF-8. Counting these bytes gives the columns
-// of a text on a terminal: "µ" has two bytes and one column.
+// True if the byte is the first byte of a character in UTF-8. The number of such bytes in a text is
+// its number of columns on a terminal: "µ" has two bytes and one column.
 constexpr bool starts_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }

@@ -10,9 +10,10 @@
 
 namespace cuwarden {
 
-// Returns a text such as "pid 17 (python3, user alice)". `program`: path or name of the program;
-// `user`: name of the process's user. An empty one is left out. Characters that act on a terminal
-// are replaced, because others choose the names. Redaction searches for these words.
+// Returns a text such as "pid 17 (python3, user alice)". `program`: path or name of the program,
+// empty if unknown. `user`: name of the process's user, empty if unknown. Unknown parts are left
+// out. Characters that act on a terminal are replaced, because other users choose these names.
+// redact() searches for texts of this form.
 inline std::string process_words(std::uint64_t pid, std::string_view program,
                                  std::string_view user) {
   std::string words = "pid " + std::to_string(pid);

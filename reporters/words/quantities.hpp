@@ -18,9 +18,9 @@ std::string address_text(std::uint64_t address);
 // or "1 h 49 min".
 std::string human_time(std::uint64_t ns);
 
-// Returns how long free memory lasts, as text such as "about 2,431 steps" or "about 3 h 20 min";
-// with both numbers "less than 5 steps, and less than 10 min". Returns an empty text if neither is
-// known. More than 30 days or a million steps count as unknown.
+// Returns how long free memory lasts, as text: "about 2,431 steps" or "about 3 h 20 min" if one
+// number is known; "less than 5 steps, and less than 10 min" if both are. Returns an empty text if
+// neither is known. More than 30 days or a million steps count as unknown.
 std::string human_supply(std::optional<std::uint64_t> steps, std::optional<std::uint64_t> minutes);
 
 // Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes, rounded down; null if the

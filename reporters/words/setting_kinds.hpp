@@ -86,7 +86,8 @@ struct Folder : AnyPath {
   static constexpr std::string_view accepted = "a folder";
 };
 
-// Kind of CUWARDEN_SUPPRESSIONS: the path of a file, which is not checked further.
+// Kind of CUWARDEN_SUPPRESSIONS: the path of a file of rules that exclude known leaks. The path is
+// not checked further.
 struct SuppressionFile : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "the path of a file";
@@ -105,13 +106,13 @@ struct ReportPath : AnyPath {
   static bool read(Value&, std::string_view);
 };
 
-// Kind of a setting that is the name of NVTX ranges; a star at its end stands for any further text.
+// Kind of a setting that is the name of NVTX ranges. A star at its end matches any further text.
 struct RangeName : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "the name of an NVTX range, or its beginning and *";
 };
 
-// Kind of CUWARDEN_LIBRARIES: patterns of the paths of files.
+// Kind of CUWARDEN_LIBRARIES: patterns that match paths of files, with commas between them.
 struct FilePatterns : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_file_patterns;
@@ -141,19 +142,20 @@ struct ExitStatus {
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
   // accepted.
   static bool read(Value&, std::string_view);
-  // Returns the number as text.
+  // Returns the exit status as text.
   static std::string text(Value);
 };
 
 // Kind of CUWARDEN_REPORT_KEEP: the number of reports of one program that stay in a folder.
 struct ReportKeep {
-  using Value = unsigned;  // 1 or more; 0 if the setting is not set: all reports stay
+  // Number of reports, from 1; 0: the setting is not set, and all reports stay.
+  using Value = unsigned;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_keep;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
   // accepted.
   static bool read(Value&, std::string_view);
-  // Returns the number as text; empty for 0, which stands for a setting that is not set.
+  // Returns the number of reports as text; empty for 0, when the setting is not set.
   static std::string text(Value);
 };
 
@@ -170,7 +172,7 @@ struct StackDepth {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_LOG: a level, with ":FILE" behind it for messages to a file.
+// Kind of CUWARDEN_LOG: a level, which may have ":FILE" behind it to write messages to a file.
 struct LogTarget {
   // Value of CUWARDEN_LOG.
   struct Value {
@@ -186,7 +188,7 @@ struct LogTarget {
   static std::string text(const Value&);
 };
 
-// Kind of CUWARDEN_POOL: the requests that cuwarden serves instead of the driver.
+// Kind of CUWARDEN_POOL: the choice of the requests that cuwarden serves instead of the driver.
 struct Pool {
   using Value = PoolMode;  // requests that cuwarden serves
   // Texts that this kind of setting accepts, in words.
@@ -198,9 +200,11 @@ struct Pool {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_REACHABILITY: whether pointers to allocations are searched at the process's end.
+// Kind of CUWARDEN_REACHABILITY: the choice to search, or not, for pointers to allocations at the
+// process's end.
 struct Reachability {
-  using Value = ReachabilityMode;  // whether and how long pointers are searched
+  // No search, a search of two seconds at most, or a search without a limit.
+  using Value = ReachabilityMode;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_reachability_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -212,8 +216,8 @@ struct Reachability {
 
 // Kind of CUWARDEN_MESH: how the pool's memory may be moved.
 struct Mesh {
-  // Four choices: whether memory is moved, whether copies are compared with the originals, whether
-  // cuMemGetInfo counts memory as free that moves could free, and whether a kernel copies.
+  // Four choices: memory may be moved; copies are compared with the originals; cuMemGetInfo counts
+  // memory as free that moves could free; a kernel makes the copies.
   using Value = MeshMode;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_mesh_mode;

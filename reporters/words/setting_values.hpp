@@ -1,5 +1,5 @@
-// Values of settings, as the environment and the command line give them. Each parser returns none
-// if the text is not accepted. The constants accepted_* say in words which texts are accepted.
+// Values of settings, as the environment and the command line give them. Each parser returns null
+// if the text is not accepted. The constants accepted_* describe in words the accepted texts.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ enum class LogLevel { off, error, warn, info, debug };
 // and small or badly rounded device requests come from the pool once much memory is locked in the
 // driver's slabs (2 MiB pages of small requests).
 enum class PoolMode { off, rescue, on, automatic };
-// The value of CUWARDEN_REACHABILITY. `off`: pointers to allocations are not searched. `on`: they
-// are, however long it takes. `automatic`: they are, for two seconds at most.
+// The value of CUWARDEN_REACHABILITY. `off`: no search for pointers to allocations is made at the
+// process's end. `on`: the search is made, however long it takes. `automatic`: the search is made,
+// for two seconds at most.
 enum class ReachabilityMode { off, on, automatic };
 // Texts for the enumerators of LogLevel in the setting CUWARDEN_LOG, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
@@ -29,8 +30,9 @@ inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "a
 // enumerators' order.
 inline constexpr std::string_view reachability_mode_names[] = {"off", "on", "auto"};
 
-// The value of CUWARDEN_SPILL: the host memory that refused device requests of the process may use.
-// Given in bytes, or in percent of the host's RAM. Both are 0 if no request may use host memory.
+// The value of CUWARDEN_SPILL: the amount of host memory that refused device requests of the
+// process may use, in bytes or in percent of the host's RAM. `bytes` and `percent` are both 0 if no
+// request may use host memory.
 struct SpillAmount {
   std::uint64_t bytes = 0;  // bytes of host memory; 0 if `percent` is given
   unsigned percent = 0;     // share of the host's RAM, from 0 to 100; 0 if `bytes` is given
@@ -41,16 +43,16 @@ struct SpillAmount {
 struct MeshMode {
   bool moves = true;      // true: memory of the pool may be moved; false: no memory is moved
   bool verifies = false;  // true: each copy of moved memory is compared with the original
-  // True if cuMemGetInfo counts memory as free already that cuwarden could make free by moving
-  // blocks.
+  // True if cuMemGetInfo counts as free the memory that cuwarden could make free by moving blocks.
   bool is_visible = false;
   // True if blocks are copied by a kernel, which is loaded into the program's contexts.
   bool by_kernel = false;
   bool operator==(const MeshMode&) const = default;  // True if all members are equal.
 };
 
-// The value of CUWARDEN_REPORT_IF. A report is written at the end of the process if one of the
-// conditions that are true here holds. If all are false, a report is always written.
+// The value of CUWARDEN_REPORT_IF: the conditions under which a report is written at the end of the
+// process. One condition that is true here has to hold. If all are false here, a report is always
+// written.
 struct ReportConditions {
   // Condition for a report: memory was not freed, or the records may lack allocations.
   bool leak = false;
@@ -96,9 +98,9 @@ std::string report_if_text(const ReportConditions&);
 // folder: from 1 to 1000000. Returns null for any other text.
 std::optional<unsigned> parse_report_keep(std::string_view text);
 
-// True if CUWARDEN_REPORT may have this value. Not accepted are an empty text, "-" and paths below
-// /proc. Below /dev, only /dev/null and paths below /dev/shm are accepted. Behind a percent sign,
-// only the letters of %e %h %p %j %s %a %r %% are accepted.
+// True if the text is accepted as value of CUWARDEN_REPORT. Not accepted are an empty text, "-" and
+// paths below /proc. Below /dev, only /dev/null and paths below /dev/shm are accepted. Behind a
+// percent sign, only the letters of %e %h %p %j %s %a %r %% are accepted.
 bool is_report_path(std::string_view text);
 // The value of CUWARDEN_REPORT for which no report is written.
 inline constexpr std::string_view path_of_no_report = "/dev/null";
@@ -106,8 +108,9 @@ inline constexpr std::string_view path_of_no_report = "/dev/null";
 // program's name, %h for the host's, %p for the process id.
 inline constexpr char default_report_name[] = "cuwarden-%e-%h-%p.json";
 
-// True if the text is a list of patterns of files with commas between them. A pattern has no
-// spaces, is more than slashes and stars, and may have one star: at its end, and without slashes.
+// True if the text is a list of patterns of file paths, with commas between them. A pattern has no
+// space, and at least one character besides slashes and stars. It may end in a star if it has no
+// slash; stars elsewhere are not accepted.
 bool are_file_patterns(std::string_view text);
 // Words for the accepted values of CUWARDEN_LIBRARIES, in messages about other values.
 inline constexpr char accepted_file_patterns[] =
@@ -117,6 +120,7 @@ inline constexpr char accepted_file_patterns[] =
 inline constexpr char accepted_log[] = "off, error, warn, info or debug, with :FILE into a file";
 // Words for the accepted values of CUWARDEN_POOL, in messages about other values.
 inline constexpr char accepted_pool_mode[] = "off, rescue, on or auto";
+// Words for the accepted values of CUWARDEN_REACHABILITY, in messages about other values.
 inline constexpr char accepted_reachability_mode[] = "auto, on or off";
 // Words for the accepted values of CUWARDEN_MESH, in messages about other values.
 inline constexpr char accepted_mesh_mode[] =

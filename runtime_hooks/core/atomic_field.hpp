@@ -10,7 +10,7 @@
 
 namespace cuwarden {
 
-// The order of atomic accesses of which only the value matters.
+// The memory order for an atomic variable that guards no other data: only its own value matters.
 inline constexpr auto relaxed = std::memory_order_relaxed;
 
 // Loads the value of a plain field atomically, with acquire order. The field has at most 8 bytes.

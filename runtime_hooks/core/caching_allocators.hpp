@@ -5,15 +5,15 @@
 
 namespace cuwarden {
 
-// True if the library at `path` (a loaded object's) is PyTorch's allocator of device memory, which
-// takes segments from CUDA and hands out blocks of them. The path alone decides.
+// True if the loaded object at `path` is PyTorch's allocator of device memory. That allocator takes
+// segments from CUDA and hands out blocks of them. Only the path is looked at.
 inline bool is_pytorch_allocator(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("libc10_cuda.");
 }
 
-// True if the library at `path` (a loaded object's) keeps a cache of the memory that it asks for,
-// and after a refused request empties the cache and asks again: PyTorch's allocator of device
-// memory, CuPy's pools, XLA's BFC. The path alone decides.
+// True if the loaded object at `path` is an allocator that caches memory and repeats refused
+// requests: PyTorch's allocator of device memory, CuPy's pools or XLA's BFC. When CUDA refuses a
+// request of it, it empties its cache and asks CUDA again. Only the path is looked at.
 inline bool asks_again_when_refused(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libc10_cuda", "xla_", "libjax"})
@@ -22,8 +22,8 @@ inline bool asks_again_when_refused(std::string_view path) {
          (file.starts_with("memory.") || file.starts_with("pinned_memory."));
 }
 
-// True if the library at `path` (a loaded object's) is known to keep memory and to hand out parts
-// of it, with or without a second request when one was refused. The path alone decides.
+// True if the loaded object at `path` is known to keep memory that it gets from CUDA, and to hand
+// out parts of it. It need not repeat refused requests. Only the path is looked at.
 inline bool is_caching_allocator(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"librmm", "libumpire", "libamrex", "libtensorflow", "libonnxruntime",

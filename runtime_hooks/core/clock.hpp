@@ -21,8 +21,8 @@ inline std::uint64_t time_ns_of(clockid_t clock) noexcept {
 
 // Returns the time of CLOCK_MONOTONIC in nanoseconds.
 inline std::uint64_t now_ns() noexcept { return time_ns_of(CLOCK_MONOTONIC); }
-// Returns the time of CLOCK_MONOTONIC at the kernel's last tick, which is some milliseconds ago at
-// most, in nanoseconds. Costs a quarter of now_ns().
+// Returns the time of CLOCK_MONOTONIC_COARSE in nanoseconds. It is CLOCK_MONOTONIC's time at the
+// kernel's last tick, a few milliseconds ago at most. Costs a quarter of now_ns().
 inline std::uint64_t tick_ns() noexcept { return time_ns_of(CLOCK_MONOTONIC_COARSE); }
 
 // Converts nanoseconds to a timespec.
@@ -45,8 +45,9 @@ class Clock {
   virtual std::uint64_t now_ns() noexcept = 0;
   // Sleeps for about `ns` nanoseconds, or until a signal arrives.
   virtual void sleep_ns(std::uint64_t ns) noexcept = 0;
-  // Sleeps while `word` holds `value`, until futex_wake_all() of the word, for about `ns`
-  // nanoseconds at most. May return at any time, so the caller must check the word.
+  // Sleeps until futex_wake_all() is called for `word`, but for about `ns` nanoseconds at most.
+  // Returns at once if `word` does not hold `value`. May return at any time, so the caller must
+  // check the word.
   virtual void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                        std::uint64_t ns) noexcept = 0;
 
@@ -61,8 +62,8 @@ class SystemClock final : public Clock {
   std::uint64_t now_ns() noexcept override { return cuwarden::now_ns(); }
   // Sleeps for `ns` nanoseconds, or until a signal arrives.
   void sleep_ns(std::uint64_t ns) noexcept override { cuwarden::sleep_ns(ns); }
-  // Sleeps while `word` holds `value`, until futex_wake_all() of the word, for `ns` nanoseconds at
-  // most. May return too early.
+  // Sleeps until futex_wake_all() is called for `word`, but for `ns` nanoseconds at most. Returns
+  // at once if `word` does not hold `value`. May return too early.
   void wait_ns(const std::atomic<std::uint32_t>& word, std::uint32_t value,
                std::uint64_t ns) noexcept override {
     const timespec limit = timespec_of(ns);

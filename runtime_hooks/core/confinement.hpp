@@ -15,12 +15,12 @@ namespace cuwarden {
 
 namespace detail {
 
-// Pointer to the function by which is_confined() asks about the calling thread. Set by the shim
-// once the program has installed a seccomp filter on itself that forbids a system call of
-// cuwarden's. Null before that, and again in a new forked child.
+// A function that returns true if the calling thread is confined; is_confined() calls it. The shim
+// sets this pointer once the program has installed a seccomp filter on itself that forbids a system
+// call of cuwarden's. Null until then, and again in a new forked child.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
-// True if the program has confined threads by seccomp filters, and all these filters are known to
-// allow is_readable(). That function asks the kernel by a system call if memory can be read.
+// True if confined threads may call is_readable(), which asks the kernel by a system call if memory
+// can be read: all seccomp filters of the program are known to allow that system call.
 inline constinit std::atomic<bool> confined_may_probe{false};
 // True if is_readable(), which asks the kernel if memory can be read, would return false for all
 // memory. The cause is a seccomp filter that the process began with (a container's).
@@ -29,17 +29,17 @@ inline constinit std::atomic<bool> probing_fails{false};
 }  // namespace detail
 
 // True if the calling thread is confined: a seccomp filter that the program has installed on itself
-// may forbid the thread a system call of cuwarden's. True also if the kernel must not be asked for
-// the thread's filters. Makes at most one system call, prctl(PR_GET_SECCOMP), and only if the call
-// is known to be harmless. Keeps errno.
+// may forbid the thread a system call of cuwarden's. True also if cuwarden must not ask the kernel
+// which filters the thread has. Makes at most one system call, prctl(PR_GET_SECCOMP), and only if
+// the call is known to be harmless. Keeps errno.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();
 }
 
-// True if is_readable() must not ask the kernel if memory can be read: a seccomp filter of the
-// calling thread may forbid the system call, or one that the process began with makes the kernel
-// answer "no" for all memory.
+// True if is_readable() must not ask the kernel if memory can be read. A seccomp filter of the
+// calling thread may forbid the system call. Or a filter that the process began with makes the
+// kernel answer "no" for all memory.
 inline bool is_probing_forbidden() noexcept {
   if (detail::probing_fails.load(std::memory_order_relaxed)) return true;
   return is_confined() && !detail::confined_may_probe.load(std::memory_order_relaxed);

@@ -91,21 +91,24 @@ class FutexLock {
 
  private:
   // States of the lock.
-  static constexpr std::uint32_t free = 0;       // no thread has the lock
-  static constexpr std::uint32_t held = 1;       // a thread has the lock, and no other one waits
-  static constexpr std::uint32_t contended = 2;  // a thread has it, and others may sleep for it
-  // A thread has the lock, and another one has waited for it in vain for ten seconds.
+  static constexpr std::uint32_t free = 0;  // no thread has the lock
+  static constexpr std::uint32_t held = 1;  // a thread has the lock, and no other thread waits
+  // a thread has the lock, and others may wait for it
+  static constexpr std::uint32_t contended = 2;
+  // A thread has the lock, and another thread has waited for it in vain for ten seconds.
   static constexpr std::uint32_t given_up = 3;
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-  // A thread waits for first_wait_ms milliseconds, and then for twice as long each time, up to
-  // longest_wait_ms. One long wait would use up the patience while the process is frozen.
+  // Times in milliseconds. A waiting thread sleeps for first_wait_ms, and then for twice as long
+  // each time, up to longest_wait_ms. The sleeps are short because time in which the process is
+  // frozen counts as waited: one long sleep would use up patience_ms.
   static constexpr long first_wait_ms = 1, longest_wait_ms = 64;
   // Milliseconds of waiting after which a thread gives the lock up, if one holder keeps it for so
   // long.
   static constexpr long patience_ms = 10'000;
 
   // Takes a lock that lock() has found held: tries again for a moment, then sleeps until it is
-  // free. Returns false, without the lock, in the cases in which lock() does.
+  // free. Returns false, without the lock, if some thread has waited for more than ten seconds for
+  // the present holder. Also returns false if the calling thread's WaitBudget is used up.
   bool lock_contended() noexcept {
     // Critical sections take some tens of nanoseconds: sleeping at once would cost more.
     for (int spin = 0; spin < 100; ++spin) {
@@ -156,7 +159,7 @@ class FutexLock {
 };
 
 // Takes a FutexLock, and releases it at the end of the scope. Converts to false if the lock could
-// not be taken, in most cases because another thread has kept it for more than ten seconds (with
+// not be taken. In most cases another thread has then kept it for more than ten seconds (with
 // ForLong, for about ten minutes).
 class [[nodiscard]] Locked {
  public:

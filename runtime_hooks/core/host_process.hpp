@@ -16,9 +16,9 @@ class HostProcess {
   // processes by the CUDA driver's IPC handles. The driver makes no IPC handles for memory of
   // cuwarden's pool.
   virtual bool shares_memory() noexcept = 0;
-  // Returns true if a library is loaded by which, as cuwarden knows, other hardware may access
-  // device memory without a call of the CUDA driver: network cards, disks, video engines. Device
-  // memory must not be moved then.
+  // Returns true if a library is loaded that lets other hardware (network cards, disks, video
+  // engines) access device memory without a call of the CUDA driver. Device memory must not be
+  // moved then. Only libraries that cuwarden knows count.
   virtual bool reaches_memory() noexcept = 0;
   // Returns true if a loaded object is linked with functions of the CUDA driver that cuwarden does
   // not know. Their calls cannot be noticed, so device memory must not be moved then.
@@ -27,15 +27,15 @@ class HostProcess {
   // "python:gil" (Python's global interpreter lock); for other names, returns false.
   virtual bool holds_lock(std::string_view name) noexcept = 0;
   // Looks for a Python interpreter among the files that were loaded when the program started, which
-  // are never unloaded, and sets `PythonSymbols` to what it exports. Returns false if there is
-  // none.
+  // are never unloaded. Stores the addresses that the interpreter exports in the parameter, and
+  // returns true. Returns false if there is no interpreter.
   virtual bool find_python(PythonSymbols&) noexcept = 0;
   // Tells the user that stacks have no Python frames, because this build of Python cannot be read.
   // `version`: 0x030e for 3.14; 0: before 3.9.
   virtual void python_not_read(std::uint32_t version) noexcept = 0;
-  // Returns the bytes of host memory that cuwarden may still take for spilled device memory: those
-  // available to the process, within its cgroup's limit, less a reserve that is left to the host. A
-  // number near UINT64_MAX if neither the available memory nor a limit is known.
+  // Returns the bytes of host memory that cuwarden may still take for spilled device memory: the
+  // bytes available to the process, within its cgroup's limit, less a reserve that is left to the
+  // host. Returns a number near UINT64_MAX if neither the available memory nor a limit is known.
   virtual std::uint64_t host_room_bytes() noexcept = 0;
   // Starts a detached thread that calls work(argument) once and ignores its result. The thread
   // blocks the program's signals. Returns false if the thread cannot be started.

@@ -9,7 +9,8 @@
 namespace cuwarden {
 
 // The batch job that a process belongs to. A field is none if no environment variable tells its
-// value. Texts other than `scheduler` point into the values that the variables have.
+// value. Each text but `scheduler` points into the value of its environment variable, and is valid
+// as long as that.
 struct Job {
   std::optional<std::string_view> scheduler;  // One of slurm, pbs, lsf, sge, cobalt, flux; or none.
   std::optional<std::string_view> id;         // The scheduler's id of the job; none: in no job.

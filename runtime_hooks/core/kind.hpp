@@ -11,23 +11,24 @@ namespace cuwarden {
 enum class Kind : std::uint8_t {
   device,          // Linear device memory (cuMemAlloc and relatives).
   pinned,          // Page-locked host memory (cuMemHostAlloc, cuMemAllocHost).
-  registered,      // Host memory under cuMemHostRegister.
+  registered,      // Host memory that the program has page-locked by cuMemHostRegister.
   managed,         // Managed memory (cuMemAllocManaged).
   stream_ordered,  // Stream-ordered memory (cuMemAllocAsync, cuMemAllocFromPoolAsync).
   vmm,             // Physical memory of cuMemCreate, on a device or the host.
   array,           // CUDA arrays and mipmapped arrays.
-  imported,        // Memory of other processes and other APIs that the program has imported.
-  graph,           // Memory that CUDA graphs take for their nodes that allocate memory.
+  imported,        // Memory of another process or another API, imported by the program.
+  graph,           // Memory that nodes of CUDA graphs allocate when the graph is launched.
   // The kinds from here on are implicit memory: the driver takes it for an object or a call of the
   // program, without being asked for memory.
-  stream,        // Memory that the driver takes for a stream.
-  module,        // Memory for modules and libraries, and for code of kernels that is loaded later.
+  stream,  // Memory that the driver takes for a stream.
+  // Memory that the driver takes for modules and libraries, and for kernels' code loaded later.
+  module,
   graph_exec,    // Memory that the driver takes for an executable graph.
   context,       // Memory that the driver takes for a context.
   local_memory,  // Memory that the driver takes for the local memory of kernels.
-  heap,          // Memory for malloc() in kernels, and for other calls that kernels make.
+  heap,          // Memory that the driver takes for calls inside kernels, such as malloc().
   // A block that a framework hands out. It lies in memory that the framework has taken from CUDA,
-  // and that is recorded by itself.
+  // which has an allocation record of its own.
   framework_block,
 };
 inline constexpr std::uint8_t kind_count = 16;  // Number of kinds of memory (enumerators of Kind).
@@ -41,8 +42,9 @@ constexpr bool is_asked_for(Kind kind) {
   return !is_implicit(kind) && kind != Kind::framework_block;
 }
 
-// True for memory that the driver takes in a context for the context's kernels. The program can
-// free such memory only by ending the context or by a smaller limit (cuCtxSetLimit).
+// True if the driver takes memory of this kind for kernels to use while they run: local memory, and
+// memory for calls inside kernels such as malloc(). All kernels of a context share it. The program
+// can free it only by ending the context or by a smaller limit (cuCtxSetLimit).
 constexpr bool is_for_kernels(Kind kind) {
   return kind == Kind::local_memory || kind == Kind::heap;
 }
@@ -87,24 +89,23 @@ constexpr std::string_view kind_name(Kind kind) {
 }
 
 // True if the live allocations of this kind are a part of their device's used memory. False for
-// page-locked and registered memory, which is the host's, and for managed memory: the driver does
-// not tell how much of it is on the device. False also for implicit memory, which the driver takes
-// unasked and which the ledger sums up by device (ImplicitBytes), and for blocks of frameworks,
-// which are parts of other memory.
+// page-locked and registered memory, which is the host's. False for managed memory: the driver does
+// not tell how much of it is on the device. False for implicit memory, which the ledger sums up by
+// device (ImplicitBytes), and for blocks of frameworks, which are parts of other memory.
 constexpr bool is_in_device_account(Kind kind) {
   return kind != Kind::pinned && kind != Kind::registered && kind != Kind::managed &&
          is_asked_for(kind);
 }
 
-// True if a live allocation of this kind takes its bytes from the device when it is made, and gives
-// them back when it is freed. False for memory of memory pools and graphs, which these keep, and
-// for memory of other processes (imported).
+// True if an allocation of this kind takes its bytes from the device when it is made, and returns
+// them to the device when it is freed. False for memory of memory pools and graphs, which keep
+// freed bytes for later. False also for imported memory, which belongs to another process.
 constexpr bool is_taken_at_once(Kind kind) {
   return kind == Kind::device || kind == Kind::vmm || kind == Kind::array;
 }
 
-// The kind of number by which an allocation record is found. One number may be a pointer, a handle
-// and an array at once, so the key of a record is a pair of Space and number.
+// The kind of number by which an allocation record is found. A pointer, a handle and an array may
+// be equal as numbers, so the key of a record is a pair of Space and number.
 enum class Space : std::uint8_t {
   pointer,     // Address of device, pinned, managed, stream-ordered, imported or graph memory.
   registered,  // Address of a range of host memory that was passed to cuMemHostRegister.
@@ -120,7 +121,8 @@ enum class Space : std::uint8_t {
   library,          // CUlibrary.
   kernel,           // CUfunction or CUkernel: code that was loaded when it was first needed.
   context,          // CUcontext.
-  for_kernels,      // Number made by cuwarden for memory that a call took for kernels.
+  // Number that cuwarden makes up for memory of kind local_memory or heap, which has no handle.
+  for_kernels,
   framework_block,  // Address of a block that a framework has handed out.
 };
 

@@ -22,8 +22,8 @@ namespace cuwarden {
 
 // Keeps walks over the loaded objects (dl_iterate_phdr) and forks apart: a child forked during a
 // walk could hang in its own next walk. Walks of several threads do not wait for each other here. A
-// wait ends after ten seconds, because the thread that is waited for may wait for the caller: it
-// may need a lock that the program's own walk holds.
+// wait ends after ten seconds, because it may be a deadlock: the other thread may need a lock that
+// the waiting thread holds inside a walk of the program's own.
 class LoaderWalks {
  public:
   // A callback of dl_iterate_phdr, which is called for each loaded object; a result other than 0
@@ -56,7 +56,7 @@ class LoaderWalks {
     if (walks_.load() <= own_walks() || !waited_in_vain_.load(std::memory_order_relaxed))
       waited_in_vain_.store(!falls_to(walks_, own_walks()), std::memory_order_relaxed);
   }
-  // Lets threads enter walk() again, which before_fork() has kept out. To be called by the thread
+  // Lets threads enter walk() again that before_fork() has kept out. To be called by the thread
   // that has forked, in the parent.
   void after_fork() noexcept {
     is_forking_ = false;
@@ -72,8 +72,8 @@ class LoaderWalks {
 
  private:
   // Counts a walk over the loaded objects that begins, after waiting for a fork that is under way.
-  // During the wait the count is taken back: either the fork sees the walk, or the walk sees the
-  // fork.
+  // Counts the walk first and looks for forks then, so that walk and fork cannot miss each other.
+  // Takes the count back while it waits.
   void begin() noexcept {
     for (bool waits = true;;) {
       walks_.fetch_add(1);

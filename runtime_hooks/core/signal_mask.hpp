@@ -13,7 +13,7 @@
 
 namespace cuwarden {
 
-// A set of signals, in the form that the kernel takes: bit N - 1 stands for signal N.
+// A set of signals, in the form that the kernel takes: bit N - 1 is set if signal N is in the set.
 using SignalSet = std::uint64_t;
 
 // Returns the set of the signals with these numbers, such as SIGSEGV.

@@ -18,9 +18,10 @@ struct Strong {
 using ByteCount = Strong<struct ByteCountTag, std::uint64_t>;
 // A device or host address, or an opaque CUDA handle, as the driver gives it.
 using DeviceAddress = Strong<struct DeviceAddressTag, std::uint64_t>;
-// A device's CUDA ordinal as the process sees it, from 0; no_device for host memory.
+// A device's CUDA ordinal as the process sees it, from 0; no_device for host memory or an unknown
+// device.
 using DeviceOrdinal = Strong<struct DeviceOrdinalTag, std::int32_t>;
-inline constexpr DeviceOrdinal no_device{-1};  // Stands for the host, or for no known device.
+inline constexpr DeviceOrdinal no_device{-1};  // Host memory, or an unknown device.
 // A CUDA context: the CUcontext handle as a number; 0 means none.
 using ContextId = Strong<struct ContextIdTag, std::uint64_t>;
 

@@ -24,10 +24,11 @@ class CallingThreads {
   // runs.
   struct alignas(64) Thread {
     std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
-    // Number of times that the thread has passed the gate which cuwarden closes to move memory
-    // (SubmissionGate) and has not left it yet. The thread passes it in calls that submit work to a
-    // device and in some other hooked calls (GateScope). Passing counts only once the gate is
-    // armed. In the thread that has closed the gate, closing counts as 1.
+    // Number of times that the thread has passed the submission gate and has not left it yet.
+    // cuwarden closes that gate (SubmissionGate) while it moves memory. A thread passes the gate in
+    // calls that submit work to a device, and in some other hooked calls (GateScope). Passing
+    // counts only once the gate is armed. In the thread that has closed the gate, closing counts as
+    // 1.
     std::atomic<std::uint32_t> submissions{0};
     // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
     // thread had them yet.
@@ -113,9 +114,9 @@ class CallingThreads {
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
 extern constinit CallingThreads calling_threads;
 
-// True once a call of the program got an error that tells of a lost device, or after which all
-// further CUDA work of the process fails. cuwarden then asks the driver nothing at the end of the
-// process, because the driver may never answer. False again in a forked child.
+// True once a call of the program got an error which says that a device is lost, or that all
+// further CUDA work of the process will fail. cuwarden then asks the driver nothing at the end of
+// the process, because the driver may never answer. False again in a forked child.
 extern constinit std::atomic<bool> device_is_lost;
 // Sets device_is_lost if the driver's error says that a device is lost, or that all further CUDA
 // work of the process will fail, too.

@@ -20,8 +20,8 @@ inline bool can_tell_idle([[maybe_unused]] const RealDriver& real) noexcept {
 }
 
 // Returns true if `context`, which must be current, has no unfinished work in any stream. Returns
-// false also if the driver cannot tell, as before CUDA 12.5, or gives an error. No stream of the
-// context may be in a capture, because the question would end the capture (cuda.h,
+// false also if the driver gives an error or cannot tell (before CUDA 12.5). To be called only
+// while no stream of the context is being captured: the question would end the capture (cuda.h,
 // cuCtxRecordEvent).
 inline bool is_idle([[maybe_unused]] const RealDriver& real,
                     [[maybe_unused]] ContextId context) noexcept {
@@ -40,25 +40,27 @@ inline bool is_idle([[maybe_unused]] const RealDriver& real,
 }
 
 // Waits until all work that was submitted to the context, which need not be current, is done. Must
-// be called before cuMemUnmap, which does not wait (measured). Ends any capture of a stream of the
-// context, and then returns an error about the capture. So the caller must have got true from
-// Captures::begin_wait(), which tells that no capture is in progress; otherwise
-// wait_beside_captures() can wait. Returns the result of cuCtxSynchronize, or the error with which
-// the context could not be made current. Returns CUDA_ERROR_NOT_SUPPORTED if the driver lacks a
-// function. A hook that frees memory must pass any error that is not about a capture on to the
-// program.
+// be called before cuMemUnmap, which does not wait (measured).
+//
+// To be called only if no capture is in progress, that is, after Captures::begin_wait() has
+// returned true. (wait_beside_captures() can wait during captures.) A capture in a stream of the
+// context would be ended, and the result would be an error about the capture.
+//
+// Returns the result of cuCtxSynchronize, or the error with which the context could not be made
+// current; CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function. A hook that frees memory must
+// pass any error that is not about a capture on to the program.
 inline CUresult wait_for_context(const RealDriver& real, ContextId context) noexcept {
   if (real.cuCtxSynchronize == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   return in_context(real, context, [&] { return real.cuCtxSynchronize(); });
 }
 
 // Waits until all work that was submitted to the context, which need not be current, is done.
-// Unlike wait_for_context(), ends no stream capture. Frees a small allocation, for which the driver
-// waits until all work of the context is done (measured, with captures in any mode). On a full
-// device, a page of host memory is locked and freed instead: that takes a millisecond, and waits,
-// too. Returns the driver's result: CUDA_ERROR_OUT_OF_MEMORY, without a wait, if there is no memory
-// for either. Returns CUDA_ERROR_NOT_SUPPORTED, without a wait, if the driver lacks a function or
-// cannot change the thread's capture mode.
+// Unlike wait_for_context(), ends no stream capture. Makes and frees a small allocation: before
+// that free, the driver waits for the context's work (measured, with captures in any mode). On a
+// full device, a page of host memory is locked and unlocked instead, for which the driver waits,
+// too; that takes a millisecond. Returns the driver's result: CUDA_ERROR_OUT_OF_MEMORY, without a
+// wait, if there is no memory for either. Returns CUDA_ERROR_NOT_SUPPORTED, without a wait, if the
+// driver lacks a function or cannot change the thread's capture mode.
 inline CUresult wait_beside_captures(const RealDriver& real, ContextId context) noexcept {
   const RelaxedCaptures relaxed(real);
   if (!relaxed || real.cuMemAlloc_v2 == nullptr || real.cuMemFree_v2 == nullptr ||

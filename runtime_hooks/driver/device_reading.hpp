@@ -44,8 +44,8 @@ struct DeviceReading {
   std::uint64_t total_bytes = 0, free_bytes = 0;  // size; part that no process uses
 };
 // Asks the driver for the total and free bytes of the current context's device, without ending a
-// stream capture. Returns none if the driver lacks a function or gives an error, such as without a
-// current context.
+// stream capture. Returns none if the driver lacks a function or gives an error, for example
+// because no context is current.
 inline std::optional<DeviceReading> read_current_device(const RealDriver& real) noexcept {
   const RelaxedCaptures relaxed(real);
   std::size_t free = 0, total = 0;

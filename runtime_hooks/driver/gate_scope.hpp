@@ -7,15 +7,15 @@
 
 namespace cuwarden::driver {
 
-// Passes the submission gate for the length of a scope: waits while another thread has closed the
-// gate to move memory. While the scope lasts, a thread that closes the gate waits for the scope's
-// end. Does not wait inside another scope or submission of the thread. Does nothing before
-// SubmissionGate::arm() was called, or if the thread has no counters. For hooks in which a
-// DriverCall already counts the thread as inside the driver. The class Submission both passes the
-// gate and counts the thread.
+// Passes the submission gate, which cuwarden closes while it moves memory, for the length of a
+// scope. The constructor waits while another thread has the gate closed. A thread that wants to
+// close the gate waits for the scope's end. A scope inside another scope or submission of the
+// thread does not wait. Does nothing before SubmissionGate::arm() was called, or if the thread has
+// no counters. For hooks in which a DriverCall already counts the thread as inside the driver; the
+// class Submission passes the gate and counts the thread as well.
 class GateScope {
  public:
-  // Passes the gate: waits while another thread has closed it to move memory.
+  // Passes the submission gate: waits while another thread has it closed to move memory.
   GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
     if (thread_ != nullptr) submission_gate.enter(*thread_);
   }

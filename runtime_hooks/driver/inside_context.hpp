@@ -6,10 +6,9 @@
 
 namespace cuwarden::driver {
 
-// Makes the context `wanted` current for the calling thread, from the construction to the
-// destruction, which makes `current` current again. `current`: the context that is current before
-// (0: none); if it is `wanted`, nothing is done. Converts to false if `wanted` could not be made
-// current.
+// Makes the context `wanted` the calling thread's current one for the length of a scope. `current`
+// is the context that is current before the scope and again after it; 0: none. If `wanted` is
+// `current`, the scope does nothing. Converts to false if `wanted` could not be made current.
 class Inside {
  public:
   // Makes `wanted` current, unless it is `current`, the context that is current now (0: none).
@@ -26,10 +25,11 @@ class Inside {
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  // True if the context `wanted` is current.
+  // True if the context that the constructor got as `wanted` is current now.
   explicit operator bool() const { return result_ == CUDA_SUCCESS; }
-  // Returns CUDA_SUCCESS if the context `wanted` is current. Otherwise returns the driver's error,
-  // or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a function.
+  // Returns CUDA_SUCCESS if the context that the constructor got as `wanted` is current now.
+  // Otherwise returns the driver's error, or CUDA_ERROR_NOT_SUPPORTED if the driver lacks a
+  // function.
   CUresult result() const { return result_; }
 
  private:

@@ -5,18 +5,18 @@
 
 namespace cuwarden::driver {
 
-// Pointers to libcuda's functions, one for each function of the driver that hooks.def, the list of
-// functions that cuwarden hooks or calls, has. Null for a function that the driver in this process
-// does not have.
+// Pointers to libcuda's own functions: one for each driver function in hooks.def, the list of
+// functions that cuwarden hooks or calls. A pointer is null if the driver in this process does not
+// have the function.
 struct RealDriver {
 #define HOOKED(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
 #define USE HOOKED
 #include "runtime_hooks/driver/hooks.def"
 };
 
-// Pointers to the functions of one libcudart, one for each RUNTIME row of hooks.def, the list of
-// functions that cuwarden hooks. Null for a function that this libcudart does not have. A process
-// may have loaded several libcudarts.
+// Pointers to the functions of one libcudart: one for each RUNTIME row of hooks.def, the list of
+// functions that cuwarden hooks. A pointer is null if this libcudart does not have the function. A
+// process may have loaded several libcudarts.
 struct RealRuntime {
 #define RUNTIME(result, name, parameters, arguments) result(CUDARTAPI* name) parameters = nullptr;
 #include "runtime_hooks/driver/hooks.def"

@@ -19,7 +19,8 @@ namespace cuwarden::driver {
 // wait before they go on.
 class SubmissionGate {
  public:
-  using Thread = CallingThreads::Thread;  // one thread's counters, also of its submissions
+  // counters of one thread: its driver calls and submissions
+  using Thread = CallingThreads::Thread;
 
   // Arms the gate: later submissions (calls that submit work to a device) count themselves, so that
   // the gate can be closed. To be called before the program gets memory of cuwarden's pool that may
@@ -31,15 +32,16 @@ class SubmissionGate {
   // count themselves.
   bool is_armed() const noexcept { return is_armed_.load(std::memory_order_relaxed); }
 
-  // Closes the gate for all threads but the calling one, and waits until their submissions under
-  // way (calls that submit work to a device) have returned. Returns true if the gate is closed; the
-  // caller must then call open(). Otherwise returns false, and leaves the gate as it was. The wait
-  // ends in vain when `clock` shows `deadline_ns`, if some submissions have not returned, or
-  // another thread keeps the gate closed. Returns false at once if the gate is not armed, if the
-  // calling thread is itself submitting, or if a thread has no counters
-  // (CallingThreads::are_too_many()). While the gate is closed, the calling thread gets no signals
-  // except those that its own instructions raise (own_signals), because a handler might never
-  // return.
+  // Closes the gate for all threads but the calling one. Waits until their submissions under way
+  // (calls that submit work to a device) have returned. If another thread has the gate closed,
+  // first waits until that thread opens it. Returns true if the gate is closed; the caller must
+  // then call open(). Returns false, with the gate as it was, if `clock` shows `deadline_ns` before
+  // that.
+  //
+  // Returns false at once if the gate is not armed, if the calling thread is itself submitting, or
+  // if a thread has no counters (CallingThreads::are_too_many()). While the gate is closed, the
+  // calling thread gets no signals except those that its own instructions raise (own_signals),
+  // because a handler might never return.
   [[nodiscard]] bool close(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
   // Opens the gate, which the calling thread must have closed by close(), and restores the signal
   // mask that the thread had before close().
@@ -75,23 +77,24 @@ class SubmissionGate {
   std::atomic<bool> is_armed_{false};  // true once arm() has prepared the gate for being closed
   // The gate's state, is_open or is_closed; threads that wait at the gate sleep on this word.
   std::atomic<std::uint32_t> state_{is_open};
-  // Points to a word that close() sets to 1, and that a forked child finds as 0. By the 0 the child
-  // knows that it does not have the thread that closed the gate, and opens the gate itself. Null
-  // before arm().
+  // Points to a word that close() sets to 1, and that the kernel sets to 0 in a forked child. The
+  // thread that closed the gate does not run in the child. So a thread that reads 0 while it waits
+  // opens the gate itself. Null before arm().
   std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
   FutexLock lock_;  // held by the thread that has closed the gate
-  // Signal mask that the thread which has closed the gate had before; open() restores it.
+  // Signals that the thread which closed the gate had blocked before, as a SignalSet. open() blocks
+  // exactly these again.
   std::uint64_t signals_ = 0;
 };
 extern constinit SubmissionGate submission_gate;  // the gate of all submissions of the process
 
 // Keeps other threads from submitting work to devices for the length of a scope: closes
-// `submission_gate`, and arms it before if necessary. Converts to true if the gate is closed; to
-// false if arm() or close() has failed. close() waits for `patience_ns` nanoseconds at most, which
-// begin after the arming. The destructor opens the gate again.
+// `submission_gate`, which it arms first if necessary. Converts to true if the gate is closed; to
+// false if arm() or close() has failed. `patience_ns`: longest time in nanoseconds, counted from
+// the arming, for which close() waits. The destructor opens the gate again.
 class GateClosed {
  public:
-  // Arms the gate if necessary, and closes it. Waits for `patience_ns` nanoseconds at most.
+  // Arms the gate if necessary, and closes it. `patience_ns`: longest wait in nanoseconds.
   explicit GateClosed(std::uint64_t patience_ns) noexcept
       : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
   ~GateClosed() {
@@ -105,8 +108,8 @@ class GateClosed {
   bool is_closed_;  // true if this object has closed the gate
 };
 
-// A call of the driver that submits work to a device. Waits at the construction while another
-// thread has closed `submission_gate`. Until the destruction, a thread that closes the gate waits.
+// A call of the driver that submits work to a device. The constructor waits while another thread
+// has closed `submission_gate`. A thread that wants to close the gate waits for the destructor.
 // CallingThreads counts the call until returned(), which the caller must call with the driver's
 // result: the destructor does not. A call that is left by a longjmp stays counted.
 class Submission {
@@ -137,7 +140,8 @@ class Submission {
  private:
   // The calling thread's counters; null if the thread has none of its own.
   CallingThreads::Thread* const thread_;
-  bool is_at_gate_ = false;  // true if this object has passed the gate, which the destructor leaves
+  // true if the constructor has passed the gate: the destructor leaves it
+  bool is_at_gate_ = false;
 };
 
 }  // namespace cuwarden::driver

@@ -9,15 +9,15 @@
 
 namespace cuwarden::driver {
 
-// Name of a function that cuwarden does not know and that the program has called, or may call
-// without cuwarden noticing. Null: there is none yet. Once set, it stays; the text lives as long as
+// Name of a driver function that cuwarden does not know, and that the program has called or may
+// call unnoticed; null if there is none. It never changes again once set. The text lives as long as
 // the process.
 inline constinit std::atomic<const char*> unknown_call{nullptr};
 
 // Notes that the program calls, or may call, a driver function that cuwarden does not know. From
 // then on, cuwarden moves no memory. `name`: the function's name, which must live as long as the
-// process. Waits while memory is being moved: a thread that closes the submission gate to move
-// memory sees the note once the gate is closed, or is waited for here.
+// process. If a thread is moving memory (it has closed the submission gate), waits until it is
+// done.
 inline void note_unknown_call(const char* name) noexcept {
   const char* none = nullptr;
   unknown_call.compare_exchange_strong(none, name);

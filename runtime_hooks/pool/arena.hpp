@@ -28,46 +28,49 @@ struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   // Bytes of the blocks that the program has not freed: the sizes that it asked for.
   std::uint64_t live_bytes = 0;
-  // Bytes of device memory that the arena holds without a block in them, and that can be given back
-  // to the driver at once.
+  // Bytes of device memory without a block that the arena holds and can give back to the driver at
+  // once.
   std::uint64_t idle_bytes = 0;
-  // Bytes of pages without a block that cannot be given back alone: neighbours that were mapped in
-  // one piece with them hold blocks. Meshing can give them back.
+  // Bytes of pages without a block that cannot be given back alone, because they were mapped in one
+  // piece with pages that hold blocks. Meshing can give them back.
   std::uint64_t partly_idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
   std::uint64_t served_count = 0, served_bytes = 0;
   // Bytes of memory that the pool ever gave back to the driver, including those that meshing saved.
-  // Memory of contexts that ended does not count.
+  // Memory that was freed because its context ended does not count.
   std::uint64_t returned_bytes = 0;
   // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
-  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  // page came to share. A page counts each time that this happens to it.
   std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes of device memory that meshing saved
-  std::uint64_t pause_ns = 0;      // nanoseconds for which the program was paused for it
-  // Bytes of the runs (pages whose memory is given back together) that are lost, although blocks of
-  // the program lie in them. Meshing had unmapped a run's pages, the move failed, and the driver
-  // refused to map the old memory again at one or more of them. 0 if that never happened.
+  std::uint64_t pause_ns = 0;      // nanoseconds for which meshing has paused the program
+  // Bytes of all lost runs. A run is a group of pages whose memory is given back together. It is
+  // lost if meshing unmapped its pages for a move, the move failed, and the driver refused to map
+  // the old memory again at one or more pages. Blocks of the program in these pages have no memory
+  // any more. 0: no run is lost.
   std::uint64_t lost_bytes = 0;
-  // Number of pages whose blocks were looked at for plans of meshing. A page counts once for each
-  // plan.
+  // Number of pages whose blocks were looked at to plan meshing. A page counts each time that it is
+  // looked at.
   std::uint64_t planned_pages = 0;
-  // Bytes of the first page of which two addresses of the same memory, or a copy, showed other
-  // contents than they should. From then on no block is moved. 0: there is no such page.
+  // Not 0 once meshing has found wrong contents: at a second address of a page of memory, or in a
+  // copy. The value is the size of that page. No block of the arena is moved from then on.
   std::uint64_t differing_bytes = 0;
 };
 
-// Bytes of memory that meshing is to save.
+// Bytes of memory that Arena::mesh() is to save in one call, and conditions for the call.
 struct MeshGoal {
   std::uint64_t least_bytes = 0;   // nothing is moved if less can be saved
   std::uint64_t needed_bytes = 0;  // no further pause begins once so much is saved
   std::uint64_t enough_bytes = 0;  // nothing more is moved once so much is saved
-  bool verifies = false;           // true: each copy is compared before the program goes on
-  // True if the context has given back memory that copies on the device need. Then a copy is made
-  // before anything else, while that memory is free.
+  bool verifies = false;           // true: each copy is compared with its original in the pause
+  // True if the driver lacks memory that it needs for copies on the device, because the context has
+  // given that memory back. A copy is then made before anything else, so that the driver takes the
+  // memory while it is free.
   bool copies_need_memory = false;
-  // Largest number of bytes beyond `needed_bytes` that the arena keeps, so that the next call has
-  // memory to begin with; at most 8 MiB, 0: none. Nothing is kept unless moves are left over.
+  // Most bytes of the saved memory that the arena keeps for the beginning of its next mesh(); 0:
+  // none. Only bytes beyond `needed_bytes` are kept, at most 8 MiB, and only if planned moves are
+  // left over.
   std::uint64_t kept_bytes = 0;
 };
 
@@ -106,11 +109,12 @@ class Arena {
   // open().
   ContextId context() const noexcept { return {context_.load(std::memory_order_acquire)}; }
 
-  // Reserves a range of addresses: twice the device's memory, or less (down to a quarter of it) if
-  // the process cannot have so many. `context` must be the current context, and `device` its
-  // device. The arena must be new, or end() must have been called. Returns false, with nothing
-  // changed, if the arena is open already, the device cannot map memory, or no addresses can be
-  // reserved. May throw std::bad_alloc, and has changed nothing then.
+  // Reserves a range of addresses, twice as large as the device's memory. If the process cannot
+  // have so many, smaller ranges are tried, down to a quarter of the device's memory. `context`
+  // must be the current context, and `device` its device. The arena must be new, or end() must have
+  // been called. Returns false, with nothing changed, if the arena is open already, the device
+  // cannot map memory, or no addresses can be reserved. May throw std::bad_alloc, and has changed
+  // nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
   // Loads the kernel with which mesh() copies blocks, into the current context, which must be the
   // arena's. To be called after open(). If it is not called, or the driver refuses, mesh() makes
@@ -138,9 +142,9 @@ class Arena {
   // Makes the block that begins at the address `start` live again, after retire() has marked it as
   // freed: the program's free has failed. Does nothing if no block begins there.
   void unretire(std::uint64_t start) noexcept;
-  // Lets later blocks use the memory of a block that was the result of retire(). The device must
-  // not use the block any more. Does nothing if give() was called for this block before. `now_ns`
-  // is the time on the ledger's clock.
+  // Lets later blocks use the memory of a block that retire() has returned. The device must not use
+  // the block any more. Does nothing if give() was called for this block before. `now_ns` is the
+  // time on the ledger's clock.
   void give(const Block&, std::uint64_t now_ns) noexcept;
 
   // Returns the block in whose requested bytes the address lies and that the program has not freed;
@@ -150,9 +154,9 @@ class Arena {
   // block that begins at the address `start`. Does nothing if no block begins there.
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
 
-  // Gives memory back to the driver, in runs: groups of pages whose memory is given back together.
-  // Only runs go of which no page has held a block since `until_ns`, a time on the ledger's clock;
-  // UINT64_MAX means all runs without blocks. Returns the bytes given back.
+  // Gives memory without blocks back to the driver. Memory goes in runs (groups of pages whose
+  // memory is given back together): those that have held no block since `until_ns`, a time on the
+  // ledger's clock. UINT64_MAX means all runs without blocks. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
   // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
@@ -179,9 +183,9 @@ class Arena {
   // unmap some memory, the addresses stay reserved until the process ends. The totals of counts()
   // stay.
   void end(const driver::RealDriver&) noexcept;
-  // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false). For
-  // memory that is mapped later, the record of peers that the constructor got decides. Returns the
-  // driver's last error; CUDA_SUCCESS if there was none.
+  // Lets the device `peer` use the memory that the arena has now, or forbids it (`may` false).
+  // Memory that is mapped later is open to the devices that the constructor's Peers object names
+  // then. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
   // Returns the arena's figures. All are 0 if the arena's lock cannot be taken
@@ -194,17 +198,17 @@ class Arena {
   using RunIndex = std::uint32_t;
   // A page of addresses (2 MiB) of the arena, with or without memory.
   struct Page {
-    // Number of blocks of which at least a part lies in the page, live ones and those that were
-    // freed but not yet given.
+    // Number of blocks of which at least a part lies in the page: live ones, and those that were
+    // freed by the program but may still be used by the device.
     std::uint32_t blocks = 0;
     // Number of the run that the page's memory belongs to; 0 if the page has no memory.
     RunIndex run = 0;
     // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
     // the last one or the memory is not shared.
     std::uint32_t next = 0;
-    // Number of parts of pages that stay announced to `packing_` as withheld until the page loses
-    // its memory. They were announced for the move to this memory. In a lost run (Run::is_lost),
-    // the first page also has the parts of the move that failed. 0 if there was no move.
+    // Number of parts for which Packing::announce_withheld() was called when meshing moved the page
+    // to this memory; 0 if it did not. They stay announced until the page loses the memory. The
+    // first page of a lost run (Run::is_lost) also has the parts of the move that failed.
     std::uint32_t withheld_parts = 0;
   };
   // Pages whose memory is given back together. They are either neighbours that were mapped in one
@@ -226,25 +230,26 @@ class Arena {
     // True if addresses of the run have no memory any more (ArenaCounts::lost_bytes). Then no page
     // takes new blocks.
     bool is_lost = false;
-    // Number of the arena's change (Arena::changes_) by which a page of the run last got a block,
-    // or by which a page with blocks last joined the run; 0 while no block has come to the run.
+    // Value of Arena::changes_ when a page of the run last got a block, or when a page with blocks
+    // last joined the run; 0 if no block has come to the run.
     std::uint64_t filled_at = 0;
 
     // Returns the bytes of device memory that the run (a group of pages of addresses) takes: one
     // page if meshing has made its pages share memory, otherwise a page of memory for each.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
   };
-  // Moves of a plan of meshing that were not made, for the next request that meshing is to serve.
-  // They take at most 32 bytes of host memory for each page with memory.
+  // Planned moves of meshing that were not made. They are kept for the next request that meshing is
+  // to serve. They take at most 32 bytes of host memory for each page with memory.
   struct LeftOver {
-    // The move of one page of addresses to other memory, that of a target.
+    // The move of one page of addresses to the memory of a target. A target is a page of memory to
+    // which pages move.
     struct Move {
       // Index of the page in Arena::pages_: its number in the arena's range, from 0.
       std::uint64_t page = 0;
-      // `item`: number of the item that the page belongs to: a page, or all pages that share memory
-      // already. All pages of an item move to one target. Items are numbered from 0, over all runs
-      // that a plan moves to new memory, and in each run that it moves to the arena's own.
-      // `target`: number of the memory that the item's pages move to.
+      // `item`: number of the item that the page belongs to. An item is a page, or all pages that
+      // share memory already; all its pages move to one target. Items are numbered from 0: over the
+      // whole plan if it moves pages to new memory, but in each run anew if it moves them to memory
+      // of the arena. `target`: number of the memory that the item's pages move to.
       std::uint32_t item = 0, target = 0;
     };
     // A run whose pages may be moved: its number, the index in `moves` of its first move, and the
@@ -255,10 +260,11 @@ class Arena {
     };
     std::vector<Move> moves{};
     std::vector<OfRun> runs{};
-    // For each target, by its number, the run that has this memory; 0 for new memory.
+    // For each target, in the order of their numbers: number of the run that has this memory; 0 for
+    // new memory.
     std::vector<RunIndex> targets{};
-    // The arena's last change (Arena::changes_) that the moves allow for. A run that was filled
-    // later (Run::filled_at) cannot be moved by them, and is no target.
+    // Value of Arena::changes_ when the moves were left over. A run that was filled later
+    // (Run::filled_at) is neither moved nor used as a target.
     std::uint64_t made_at = 0;
     // Bytes that blocks took (Packing::taken_bytes()) when the plan was made.
     std::uint64_t taken_bytes = 0;
@@ -279,15 +285,14 @@ class Arena {
   // Returns `within_page` while the pages that hold blocks have few free bytes: at most a fiftieth
   // of the size of these pages, plus one page. Returns `anywhere` otherwise.
   Placement placement() const noexcept;
-  // Returns a new block, with memory behind it, that is not counted yet. Returns none if the driver
-  // refuses memory, or if no addresses are left. May throw std::bad_alloc, and has handed out no
-  // block then.
+  // Returns a new block, with memory behind it. The caller must count it in `counts_` and by
+  // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. May throw
+  // std::bad_alloc, and has handed out no block then.
   std::optional<Block> take(const driver::RealDriver&, std::uint64_t bytes, Placement,
                             std::uint64_t now_ns);
-  // Maps memory for those pages in which a part of the block lies and that have none, and for some
-  // pages after them. Returns false if the driver refuses; some of the pages may have got memory
-  // then. `now_ns` is the time on the ledger's clock. May throw std::bad_alloc, and has mapped
-  // nothing then.
+  // Maps memory for those pages of the block that have none, and for some pages after the block.
+  // Returns false if the driver refuses; some of the pages may have got memory then. `now_ns` is
+  // the time on the ledger's clock. May throw std::bad_alloc, and has mapped nothing then.
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns);
   // Maps new memory at `count` pages, from the page with the index `first` on, and enters them in
   // `runs_` as one run. The caller has reserved host memory for one more row. Returns false, with
@@ -316,28 +321,29 @@ class Arena {
   // Unmaps those pages of a shared run that have no block, except its host page. The run keeps its
   // memory. A page that the driver refuses to unmap stays in the run.
   void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
-  // Does unmap_unused_pages() for all runs that share memory.
+  // Unmaps the pages without a block of all shared runs, except host pages.
   void unmap_unused_pages(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its pages.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
-  // Enters the page as one without memory, whether its own or shared. Its blocks, if it has any,
-  // stay entered.
+  // Enters the page (its index in `pages_`) as one without memory, after the caller has unmapped
+  // its memory. Its blocks, if it has any, stay entered.
   void lose_memory(std::uint64_t page) noexcept;
   // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
   // have unmapped the run's memory before.
   void drop_run(Run&) noexcept;
   // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`
-  // (`sign` 1), or subtracts it (`sign` -1). To be called around each change of a run's use.
+  // (`sign` 1), or subtracts it (`sign` -1). To be called with -1 before each change of
+  // Run::pages_in_use, and with 1 after it.
   void count_unused(const Run& run, int sign) noexcept;
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.
   void use_pages(const Block&) noexcept;
-  // Gives back to the driver the pages of `start_memory_`. Returns their bytes, without those of
+  // Gives the memory in `start_memory_` back to the driver. Returns its bytes, without those of
   // pages that the driver refuses to release.
   std::uint64_t release_start_memory(const driver::RealDriver&) noexcept;
-  // Takes pages for `start_memory_`, which must be empty: four at most, and no more than
-  // `most_bytes`. Stops when the driver refuses. Returns the bytes taken.
+  // Has the driver make memory for `start_memory_`, which must be empty: four pages at most, and no
+  // more than `most_bytes`. Stops when the driver refuses. Returns the bytes made.
   std::uint64_t take_start_memory(const driver::RealDriver&, std::uint64_t most_bytes) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
@@ -359,19 +365,21 @@ class Arena {
   std::vector<Run> runs_;
   // Numbers (index plus 1) of the rows of `runs_` that no run uses.
   std::vector<RunIndex> unused_runs_;
-  // Number of changes after which a planned move might put two blocks at one offset of the same
-  // memory: blocks that were handed out, and pages that joined a run.
+  // Number of changes so far that can make a planned move wrong: blocks that were handed out, and
+  // pages that joined a run. A move planned before such a change might put two blocks at one offset
+  // of the same memory.
   std::uint64_t changes_ = 0;
-  // Moves that the last plan of meshing has left over; empty if there are none.
+  // Moves that the last plan of meshing has left over; no entries if there are none.
   LeftOver left_over_;
-  // The driver's handles of pages of memory that are mapped nowhere; 0: no page. The next mesh()
-  // gives them back first, so that the driver has memory for new pages. They count as held and
-  // idle. Four pages are the 8 MiB that growth maps ahead at most. A larger run may need more.
+  // The driver's handles of pages of memory that are mapped at no address; 0: no page. The next
+  // mesh() gives them back first, so that the driver has memory for new pages. They count as held
+  // and idle. Four pages are the most that growth maps ahead (8 MiB).
   std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
-  // Number of pages without a block that share memory and take no new blocks.
+  // Number of pages of addresses without a block that share memory, but are not the host page.
   std::uint64_t unused_shared_pages_ = 0;
   ArenaCounts counts_;
-  // True once meshing has found that two addresses of one page show the same contents here.
+  // True once meshing has found that two addresses of one page show the same contents on this
+  // device.
   bool is_coherent_ = false;
   // The kernel that copies blocks that are moved; an empty object if it is not loaded.
   CopyKernel copy_kernel_;

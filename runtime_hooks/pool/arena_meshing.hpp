@@ -34,16 +34,16 @@ class Arena::Meshing {
   enum class Plan : std::uint8_t {
     // All pages move into new memory, and into that of the arena's runs with a single page.
     into_new_memory,
-    // Pages move into the memory of the arena's runs with a single page, without any new memory.
+    // Pages move into the memory of the arena's runs with a single page. No new memory is made.
     into_own_memory,
-    // The moves that the last plan for new memory has left over (Arena::left_over_), as far as they
-    // are possible still. They are taken out of the arena. No page is looked at anew.
+    // The moves that the last plan for new memory has left over, without those that have become
+    // impossible. They are removed from Arena::left_over_. No page is looked at anew.
     left_over,
   };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
   //
-  // `verifies`: true if each copy is compared before the program goes on.
+  // `verifies`: true if each copy is compared with its original in the pause.
   Meshing(Arena& arena, const driver::RealDriver& real, Plan plan, bool verifies)
       : arena_(arena),
         real_(real),
@@ -56,8 +56,8 @@ class Arena::Meshing {
     if (plan != Plan::into_own_memory) drop_useless();
     reserve();
   }
-  // Gives up the scratch addresses and the old memory of runs. Pages that were moved keep their new
-  // memory.
+  // Frees the scratch addresses, and releases the old memory of runs and new memory without pages.
+  // Pages that were moved keep their new memory.
   ~Meshing() {
     release_old();
     give_up_targets();
@@ -78,16 +78,16 @@ class Arena::Meshing {
   bool take_scratch() noexcept;
   // Moves the planned runs, in pauses of the program. Begins no further pause once `needed_bytes`
   // are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had, or if a
-  // move fails for a reason other than lack of room. Returns the
-  // bytes saved.
+  // move fails for a reason other than lack of room. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
                     std::uint64_t enough_bytes) noexcept;
-  // Makes a copy on the device, in a pause of the program. For it, the driver takes the memory that
-  // copies need, if the context has given that back. To be called before memory is made for moves.
-  // Returns false if the copy has failed, or no pause could be had.
+  // Has the driver take the memory that it needs for copies on the device, by a small copy in a
+  // pause of the program. To be called before memory is made for moves. Returns false if the copy
+  // has failed, or no pause could be had. Returns true without a copy if no planned run has room
+  // for it.
   bool have_copies_their_memory(const Pause&) noexcept;
-  // True if run() could not move some run (pages whose memory is mapped together) for lack of free
-  // device memory.
+  // True if run() could not move one or more runs (pages whose memory is mapped together) for lack
+  // of free device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
   // True if run() has ended because no pause could be had, or because a move has failed for a
   // reason other than lack of room.
@@ -97,8 +97,8 @@ class Arena::Meshing {
   void keep_rest() noexcept;
 
  private:
-  // The move of one page of addresses to other memory: that of the entry of `targets_` with the
-  // index `target`.
+  // The move of one page of addresses to other memory. `target` is the index of that memory in
+  // `targets_`.
   using Move = LeftOver::Move;
   // The memory that a run has before it is moved.
   struct OldMemory {
@@ -120,7 +120,8 @@ class Arena::Meshing {
     std::uint32_t items = 0;  // number of its items (a page, or pages that share memory already)
     // Number of items that move to new memory.
     std::uint32_t new_items = 0;
-    // True while the run's addresses are mapped to the targets, and the move is not complete.
+    // True while the run's addresses are mapped to the memory that it moves to, and the move is not
+    // complete.
     bool is_exchanged = false;
     // True if the run's addresses have no memory, because the targets' memory was unmapped there
     // again and the old memory was not mapped yet.
@@ -134,12 +135,12 @@ class Arena::Meshing {
     // copied. False if the blocks are copied first.
     bool exchanges_first() const noexcept { return new_items != 0; }
   };
-  // Number of no item.
+  // Value that stands for no item in a number of an item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {
-    // The driver's handle of the memory. 0 while new memory is not allocated, or while the driver
-    // was not asked for the handle of memory that the arena had already.
+    // The driver's handle of the memory. 0 for new memory that is not allocated yet, and for memory
+    // of the arena for whose handle the driver was not asked yet.
     CUmemGenericAllocationHandle handle = 0;
     // The address of a page that uses the memory, if the arena had the memory before this pass of
     // meshing; 0 for new memory.
@@ -164,7 +165,7 @@ class Arena::Meshing {
     bool is_target = false;
   };
 
-  // True if the run holds blocks, and has all its memory.
+  // True if the run can be moved: it holds blocks, and none of its pages has lost its memory.
   static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
   std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
   bool add_candidate(RunIndex, std::vector<PageSteps>& items);
@@ -182,15 +183,19 @@ class Arena::Meshing {
   bool make_targets(const Candidate&) noexcept;
   void drop(Target&) noexcept;
   void give_up_targets() noexcept;
-  // Retains the handle of the candidate's memory, and maps the memory at scratch addresses if the
-  // candidate needs that. Returns false, with nothing retained or mapped, if the driver refuses or
-  // no scratch addresses are left. Returns true if that was done before.
+  // Retains the handle of the memory that the candidate has. Maps that memory at scratch addresses,
+  // too, if it is exchanged before the copies. Returns false, with nothing retained or mapped, if
+  // the driver refuses or no scratch addresses are left. Returns true at once if this was done
+  // before.
   bool take_old(Candidate&) noexcept;
-  // Gives up the memory's scratch addresses and its handle. Does nothing if there is no handle.
+  // Unmaps the memory from its scratch addresses and releases its handle. Does nothing if there is
+  // no handle.
   void let_go(OldMemory&) noexcept;
-  // Gives up what take_old() has taken for candidates that were not moved yet.
+  // Unmaps and releases the memory that take_old() has taken for candidates that were not moved
+  // yet.
   void let_go_of_waiting() noexcept;
-  // Has take_old() and make_targets() done for a candidate. Returns false if one of them fails.
+  // Makes the candidate ready to be moved, by take_old() and make_targets(). Returns false if one
+  // of them fails.
   bool prepare(Candidate& candidate) noexcept {
     return take_old(candidate) && make_targets(candidate);
   }
@@ -226,12 +231,13 @@ class Arena::Meshing {
   // Appends the copies of the candidate's blocks to `parts_`.
   void list_copies(const Candidate&) noexcept;
   void list_copies(const Candidate&, const Move&) noexcept;
-  // Starts the copies in `parts_` that were not started yet: all of them, or as many as fill
-  // launches of the copy kernel. Returns false if one could not be started.
+  // Starts copies of `parts_` that were not started yet. `all`: true for all of them; false for as
+  // many as fill whole launches of the copy kernel (all, if there is no kernel). Returns false if a
+  // copy could not be started.
   bool start_listed(bool all) noexcept;
-  // Return the address from which the blocks of a page are copied, or to which. A block that begins
-  // N bytes after the page's start lies N bytes after that address. `Move` is one of the
-  // candidate's.
+  // Return the address from which the blocks of a page are copied, and the address to which. A
+  // block that begins N bytes after the page's start lies N bytes after these addresses. `Move` is
+  // one of the candidate's.
   CUdeviceptr copied_from(const Candidate&, const Move&) const noexcept;
   CUdeviceptr copied_to(const Candidate&, const Move&) const noexcept;
   bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
@@ -245,17 +251,18 @@ class Arena::Meshing {
   // Unmaps the targets' memory from the addresses of a candidate that exchange() has exchanged. The
   // pages then have no memory until give_up().
   void unmap_targets(Candidate&) noexcept;
-  // Gives up those candidates of a batch that are not complete. First gives back new memory that no
-  // page has, and old memory of pages that were moved.
+  // Undoes the moves of those candidates of a batch that are not complete: their pages get their
+  // old memory back. Before that, gives back new memory without pages and the old memory of pages
+  // that were moved, because the driver may need memory for its own tables.
   void give_up_incomplete(std::span<Candidate> batch) noexcept;
   // Enters the move of a candidate that was exchanged and copied. Calls no function of the driver.
   void commit(Candidate&) noexcept;
-  // Skips candidates that cannot be prepared, and notes in `lacked_room_` that they lack room.
-  // Returns false if no candidate is left.
+  // Finds the next candidate that prepare() makes ready. Skips those that fail, and sets
+  // `lacked_room_` then. Returns false if no candidate is left.
   bool has_next() noexcept;
-  // Prepares the next candidates, until moving these would save `bytes` or would move 1,536 pages,
-  // or the driver refuses. `makes_targets`: false if new memory is to be made later. If true, it is
-  // made for the first 512 pages.
+  // Prepares the next candidates before a pause, so that the pause is short. Stops once moving them
+  // would save `bytes` or would move 1,536 pages, or when the driver refuses. `makes_targets`: true
+  // to make new memory for the first 512 of these pages; false if it is made later.
   void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
   // Moves the next candidates together: starts all copies, then waits once for all. Takes no
   // further candidate once those taken save `bytes`, have 64 pages or 16,384 withheld parts, or the
@@ -263,19 +270,19 @@ class Arena::Meshing {
   // call of the driver has failed, or host memory is lacking. The blocks that were not moved then
   // lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
-  // Takes the candidates of a batch: advances `next_`. Returns false, with nothing announced, if
-  // host memory is lacking.
+  // Takes the next candidates as a batch: prepares them, and advances `next_`. Stops at the limits
+  // of move_batch(). Returns false, with no candidate taken, if host memory is lacking.
   bool take_batch(std::uint64_t bytes) noexcept;
   // Copies the blocks of the batch that begins at the candidate `first` and ends before `next_`.
   // Exchanges those candidates that are exchanged first, until one fails. Returns true once all
   // copies are made, false if one has failed.
   bool copy_batch(std::size_t first) noexcept;
-  // Completes the move of a candidate whose blocks were copied. Returns false if that is not
-  // possible.
+  // Completes the move of a candidate whose blocks were copied. Returns false if the driver
+  // refuses, or if the copies are to be compared and one differs.
   bool complete(Candidate&) noexcept;
-  // Maps the candidate's old memory at its addresses, if these have none. Renounces the parts of
-  // pages that were announced to Packing for the candidate, which was not moved. If the candidate's
-  // run is lost, they stay announced: its addresses are withheld.
+  // Undoes what was begun for a candidate that was not moved: maps its old memory at its addresses,
+  // if these have none, and renounces the parts that were announced to Packing. If the candidate's
+  // run is lost, the parts stay announced, because its addresses are withheld.
   void give_up(Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before the
   // page, or all pages of the candidate, are moved.
@@ -286,15 +293,15 @@ class Arena::Meshing {
   // that no block has. Returns true if they do, now or by an earlier call for the arena. Returns
   // false if they differ (ArenaCounts::differing_bytes), or if that could not be found out.
   bool is_coherent() noexcept;
-  // Returns the start and the end of a part of the page, such as between two blocks, that no block
-  // has. Both are equal if there is none.
+  // Returns the start and the end of a part of the page in which no block lies. Both are equal if
+  // there is none.
   std::pair<std::uint64_t, std::uint64_t> free_part(std::uint64_t page) const noexcept;
   // Compares the copies of the candidate's blocks with the originals. Returns false if one differs
   // (ArenaCounts::differing_bytes), or if that could not be found out.
   bool is_copied_right(const Candidate&) noexcept;
-  // Gives back the new memory to which no page was moved.
+  // Gives back to the driver the new memory to which no page was moved.
   void drop_spare() noexcept;
-  // Releases the memory that moved runs had before.
+  // Gives back to the driver the memory in `old_`.
   void release_old() noexcept;
   void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
@@ -318,21 +325,21 @@ class Arena::Meshing {
   // Start of the scratch addresses, at which the old memory of runs is mapped while their blocks
   // are copied; 0 if there are none.
   CUdeviceptr scratch_ = 0;
-  // Bytes of the scratch addresses that are reserved; and of these, bytes that are in use or that
-  // lie before some that are.
+  // Bytes of the scratch addresses that are reserved, and bytes from their start that were handed
+  // out. Addresses that were handed out are used again only when none of them is in use.
   std::uint64_t scratch_bytes_ = 0, used_scratch_bytes_ = 0;
   // True if the driver has refused to unmap a scratch address. Then the scratch addresses are never
   // freed, and none is used twice.
   bool is_scratch_stuck_ = false;
-  // True if the driver has refused to make or to map memory, and no run was moved since, which
-  // would have given some back.
+  // True if the driver has refused to make or map memory. False again once a run was moved, because
+  // that gives memory back.
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
   // Bytes that blocks took (Packing::taken_bytes()) when the moves were planned.
   std::uint64_t planned_beside_bytes_ = 0;
-  // True if run() has ended because no pause could be had or a move has failed; true if a move has
-  // failed.
+  // `was_stopped_`: true if run() has ended because no pause could be had or a move has failed.
+  // `has_failed_`: true only if a move has failed.
   bool was_stopped_ = false, has_failed_ = false;
   // Bytes of new memory to which no page was moved yet.
   std::uint64_t spare_bytes_ = 0;
@@ -341,8 +348,8 @@ class Arena::Meshing {
   // Indices in Arena::pages_ of the pages that were moved in the last pause and are not the host
   // page of their new run. withhold_joined() empties the list.
   std::vector<std::uint64_t> joined_;
-  // Memory that moved runs had before, and that of runs that were skipped. It is released after the
-  // pause, or as soon as the driver refuses new memory.
+  // Memory that moved runs had before, and memory of runs that were skipped. It is given back to
+  // the driver after the pause, or as soon as the driver refuses new memory.
   std::vector<OldMemory> old_;
   // Copies of the batch of candidates that is being moved, and the number of those that were
   // started.

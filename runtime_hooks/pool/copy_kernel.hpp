@@ -21,17 +21,19 @@ struct CopyPart {
 };
 
 // A kernel that copies parts of device memory, loaded into one context. The kernel takes no memory
-// besides that of its code. Has no destructor, because code goes with its context.
+// besides that of its code. Has no destructor, because the driver unloads the code when the context
+// ends.
 class CopyKernel {
  public:
   // Most parts that one launch of the kernel copies. The list of them is the kernel's parameter,
   // which has at most 4096 bytes.
   static constexpr std::size_t most_parts = 170;
 
-  // Loads the kernel into the current context, with its code, so that no launch has to load it.
-  // Ends no stream capture. The driver translates the kernel for the device, which may take some
-  // milliseconds, and may load a library for it: the caller holds no lock. Returns false, with
+  // Loads the kernel and its code into the current context, so that no launch has to load them.
+  // Invalidates no stream capture. The driver translates the kernel for the device, which may take
+  // some milliseconds, and may load a library for it: the caller holds no lock. Returns false, with
   // nothing loaded, if the driver refuses or lacks a function.
+  //
   // `context`: the context that must be current. Returns false, too, if it is not.
   bool load(const driver::RealDriver&, ContextId context) noexcept;
   // True if the kernel is loaded into the current context.
@@ -43,8 +45,7 @@ class CopyKernel {
   std::size_t start(const driver::RealDriver&, std::span<const CopyPart>) const noexcept;
 
  private:
-  // The context that the kernel is loaded into; null if the driver lacks the function that tells
-  // it.
+  // The context that the kernel is loaded into; null if the driver lacks cuCtxGetCurrent.
   CUcontext context_ = nullptr;
   // The loaded kernel; null before load().
   CUfunction function_ = nullptr;

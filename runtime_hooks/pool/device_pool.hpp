@@ -28,8 +28,8 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 class DevicePool {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the pool.
-  // `meshes`: true if mesh() may be called. Then code that it needs is loaded when the pool serves
-  // its first request in a context.
+  // `meshes`: true if mesh() may be called. The kernel that mesh() copies with is then loaded when
+  // the pool serves its first request in a context.
   explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
       : peers_(peers), meshes_(meshes) {}
   ~DevicePool();
@@ -115,9 +115,11 @@ class DevicePool {
   // null, too, if another thread has kept the pool's lock for more than ten seconds. May throw
   // std::bad_alloc.
   Arena* find_or_make(const driver::RealDriver&, DeviceOrdinal, ContextId);
-  // Does the same under the pool's lock. `is_new`: set to true if this call has opened the arena.
+  // Does the work of find_or_make() when the context has no arena yet. Takes the pool's lock.
+  // `is_new`: set to true if this call has opened the arena; otherwise unchanged.
   Arena* open_arena(const driver::RealDriver&, DeviceOrdinal, ContextId, bool& is_new);
-  // Returns the open arena of the context; null if there is none.
+  // Returns the open arena of the context; null if there is none, or if the context is about to
+  // end.
   Arena* arena_of(ContextId context) noexcept {
     return find([&](const Arena& arena) {
       return arena.context() == context && arena.is_open() && !arena.is_closing();
@@ -151,8 +153,9 @@ class DevicePool {
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<Arena*>, most_arenas> arenas_{};
   Deferred<ArenaBlock> deferred_;
-  // Handles of contexts for which no arena could be opened, hashed by handle; 0 marks an empty
-  // entry. Requests of these contexts go to the driver at once.
+  // Handles of contexts for which no arena could be opened; 0 marks an empty entry. Requests of
+  // these contexts go to the driver at once. A hash of the handle gives its entry, which holds the
+  // latest such handle.
   std::array<std::atomic<std::uint64_t>, 16> without_{};
 };
 

@@ -14,13 +14,14 @@
 
 namespace cuwarden::pool {
 
-// Every sixteenth step (of 512 bytes) of a page. Most pages that cannot share memory both take one
-// of these steps, which is found out faster than by all steps.
+// Every sixteenth step (of 512 bytes) of a page: 256 of 4096. Most pages that cannot share memory
+// both take one of these steps. Comparing only these is faster than comparing all steps.
 struct PageSamples {
-  // A bit for each of the steps, in any order; set if the step is taken.
+  // A bit for each of these steps, set if the step is taken. The order of the bits is the same for
+  // all pages.
   std::array<std::uint64_t, 4> words{};
 
-  // True if one of the steps is taken in both pages.
+  // True if one of these steps is taken in both pages: then the pages cannot share memory.
   bool meet(const PageSamples& other) const noexcept {
     return ((words[0] & other.words[0]) | (words[1] & other.words[1]) |
             (words[2] & other.words[2]) | (words[3] & other.words[3])) != 0;
@@ -57,13 +58,13 @@ class PageSteps {
         return true;
     return false;
   }
-  // Returns a bit for each 32 KiB of the page, set if a step in them is taken.
+  // Returns a bit for each 32 KiB of the page, set if a block takes any of these bytes.
   std::uint64_t coarse() const noexcept {
     std::uint64_t bits = 0;
     for (const std::uint64_t word : words_) bits = bits >> 1 | std::uint64_t{word != 0} << 63;
     return bits;
   }
-  // Returns every sixteenth step of the page.
+  // Returns the state of every sixteenth step of the page.
   PageSamples samples() const noexcept {
     PageSamples samples;
     for (const std::uint64_t word : words_)
@@ -89,8 +90,8 @@ class PageSteps {
   std::array<std::uint64_t, count / 64> words_{};
 };
 
-// Says which pages of addresses are to share memory. A target stands for one page of memory, which
-// is shared by all pages that are assigned to the target.
+// A plan of which pages of addresses are to share memory. A target is one page of memory, shared by
+// all pages that are assigned to it.
 struct MeshPlan {
   // For each page, in the order given to plan_mesh(), the number of its target (a page of memory):
   // 0 to targets - 1.
@@ -100,8 +101,8 @@ struct MeshPlan {
 };
 
 // Assigns each page to a target (one page of memory) so that no two pages of a target take the same
-// step of 512 bytes. Makes the number of targets small, but not always the smallest. The time grows
-// linearly with the number of pages, but for their sorting. May throw std::bad_alloc.
+// step of 512 bytes. Makes the number of targets small, but not always the smallest. Apart from
+// sorting the pages, the time grows linearly with their number. May throw std::bad_alloc.
 MeshPlan plan_mesh(std::span<const PageSteps> pages);
 
 }  // namespace cuwarden::pool

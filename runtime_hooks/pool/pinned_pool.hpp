@@ -24,7 +24,7 @@ namespace cuwarden::pool {
 //
 // All functions may be called by several threads at once. None holds the pool's lock while it calls
 // the driver, which may wait for the device. If another thread has kept the lock for more than ten
-// seconds, a function does nothing, and returns none, false or 0; only has() returns true.
+// seconds, a function does nothing, and returns none, false or 0; has() returns true.
 class PinnedPool {
  public:
   // Bytes of the largest request that the pool serves.
@@ -131,7 +131,8 @@ class PinnedPool {
   struct Piece {
     std::uint64_t bytes = 0;   // size of the piece
     std::uint64_t blocks = 0;  // number of blocks in the piece
-    // Time on the ledger's clock since which there is no block; means nothing while there is one.
+    // Time on the ledger's clock since which no block lies in the piece. Means nothing while
+    // `blocks` is not 0.
     std::uint64_t idle_since_ns = 0;
     // The heap (all memory of one context and flags) that the piece belongs to. Never null in
     // `pieces_`.

@@ -28,9 +28,9 @@ struct Range {
   // The handle of the CUmemoryPool that the program asked for stream-ordered memory; 0 for other
   // memory.
   std::uint64_t memory_pool = 0;
-  // Context of the stream in which the program has freed the range, if it is not the context that
-  // the range was allocated in. This context is waited for before the range's memory is given back.
-  // 0 if there is none, or after the wait.
+  // Context of the stream in which the program has freed the range. This context is waited for
+  // before the range's memory is given back. 0 after the wait, if the range was not freed in a
+  // stream, or if the range was allocated in the same context.
   ContextId used_in{};
   bool sync_memops = false;  // True if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
   // Most mappings (pieces) of which a range may consist.

@@ -112,7 +112,7 @@ class Spill {
  private:
   // Counts `bytes` of host memory as used; must be called before they are allocated. Returns false,
   // with nothing counted, if SpillSettings::most_host_bytes would be exceeded or the host has too
-  // little free memory. Then writes the reason to `failure`.
+  // little free memory. In that case, writes the reason to `failure`.
   bool reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept;
   // Lets the device and its peers use the range, and enters the range in ranges(). Returns false,
   // with nothing entered, if the driver refuses or another thread has kept the lock of ranges() for

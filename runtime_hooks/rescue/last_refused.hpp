@@ -1,4 +1,4 @@
-// The last refused request of a thread, and how often it was refused. An allocator that is refused
+// The last refused request of a thread, and how often it was refused. After a refusal, an allocator
 // may empty its own cache and ask again, from another line of its code and more than once. So the
 // refusals of one request may be counted with several incidents.
 #pragma once
@@ -11,16 +11,17 @@
 
 namespace cuwarden::rescue {
 
-// Remembers the last refused request of one thread, in order to find out if the program gets an
-// equal request served soon after. Functions that take `recorder` are told the process's Refusals
-// object by its number: a forked child inherits this object, but has a Refusals object of its own.
+// Remembers the last refused request of one thread, to find out if an equal request is served soon
+// after. `recorder`, an argument of several functions, is the number of the process's Refusals
+// object. A forked child inherits the LastRefused object of its parent's thread; the number, which
+// differs, tells it that the refusals are its parent's.
 class LastRefused {
  public:
-  // Adds a refusal by the driver at `now_ns` (a time of the rungs' clock), which the ledger's
-  // `incident` counts; 0: none does. `recorder`: number of the process's Refusals object. Forgets
+  // Adds a refusal by the driver. `recorder`: number of the process's Refusals object. `incident`:
+  // the incident that counts the refusal; 0: none does. `now_ns`: time of the rungs' clock. Forgets
   // the earlier refusals if they were of a different request, or if the last one is more than 10 s
-  // ago. Forgets them, too, if the thread was served a different request since. If the last refusal
-  // was of a larger request on the device, was_refused_before() still knows that.
+  // ago. Forgets them, too, if the thread was served a different request since. Before it forgets
+  // them, notes for was_refused_before() if the last refusal was of a larger request on the device.
   void add(std::uint32_t recorder, const Request& request, IncidentId incident,
            std::uint64_t now_ns) noexcept {
     const bool smaller = recorder_ == recorder && request_.device == request.device &&
@@ -33,10 +34,9 @@ class LastRefused {
     time_ns_ = now_ns;
     count(incident);
   }
-  // Returns true if the thread was refused an equal or larger request on the device before, and no
-  // other request was served to it since. `recorder`: number of the process's Refusals object.
-  // `now`: the incident (row of the ledger) that counts the present refusal, which add() must have
-  // added already.
+  // Returns true if the thread was refused an equal or larger request on the device before, and was
+  // served no other request since. `recorder`: number of the process's Refusals object. `now`: the
+  // incident that counts the present refusal, which add() must have added already.
   bool was_refused_before(std::uint32_t recorder, const Request& request,
                           IncidentId now) const noexcept {
     if (recorder_ != recorder || request_.device != request.device || was_served_other_)
@@ -45,11 +45,11 @@ class LastRefused {
       if (count.times > (count.incident == now ? 1u : 0u)) return true;
     return had_larger_;
   }
-  // To be called after a rung (an attempt of cuwarden's) has served the request that add() added
-  // last. Calls visit(incident, times) for each incident (row of the ledger) that counts earlier
-  // refusals of an equal request. `times`: number of these refusals, each of which the program saw
-  // as an error. Then forgets all refusals. `now`: incident that counts the refusal of the request
-  // that the rung has served. `recorder`: number of the process's Refusals object.
+  // Forgets all refusals, because a rung has served the request that add() added last. Before that,
+  // calls visit(incident, times) for each incident that counts earlier refusals of the request.
+  // `times`: number of these refusals, each of which the program saw as an error. `now`: incident
+  // that counts the refusal that the rung has dealt with. `recorder`: number of the process's
+  // Refusals object.
   template <class Visit>
   void rescued(std::uint32_t recorder, IncidentId now, const Visit& visit) noexcept {
     for (const Count& count : counts_) {
@@ -59,8 +59,8 @@ class LastRefused {
     }
     *this = {};
   }
-  // Notes that the ledger counts the last refusal with the incident `to` now, instead of with
-  // `from`, by which add() or moved() has counted it. Neither is 0.
+  // Replaces the incident that counts the last refusal: `from`, which add() or moved() was given
+  // for that refusal, by `to`. Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;
@@ -70,15 +70,14 @@ class LastRefused {
     count(to);
   }
   // Sets the time of the last refusal to that at which the program gets the error, because attempts
-  // to serve the request may have taken long. `now_ns` is a time of the rungs' clock. An equal
-  // request that is served within 10 s from then on counts as the program's next attempt.
+  // to serve the request may have taken long. `now_ns`: time of the rungs' clock. An equal request
+  // that is served within 10 s of this time counts as the program's next attempt.
   void refused_at(std::uint64_t now_ns) noexcept { time_ns_ = now_ns; }
-  // To be called after the driver has served `request` without refusing it. If the last refused
-  // request is an equal one, and was refused in the last 10 s of `clock`, calls visit(incident,
-  // times) for each incident (row of the ledger) that counts its refusals. `times`: number of these
-  // refusals. Then forgets them. If the last refused request differs, only notes that another one
-  // was served. The clock is asked only if an equal request was refused. `recorder`: number of the
-  // process's Refusals object.
+  // To be called after the driver has served `request` without refusing it. If an equal request was
+  // refused last, calls visit(incident, times) for each incident that counts its refusals, and
+  // forgets them. `times`: number of these refusals. If they are more than 10 s of `clock` ago,
+  // only forgets them. If a different request was refused last, only notes that another one was
+  // served. `recorder`: number of the process's Refusals object.
   template <class Visit>
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
@@ -93,21 +92,21 @@ class LastRefused {
   }
 
  private:
-  // Nanoseconds after a refusal in which an equal request counts as the program's next attempt. A
-  // later one may have other reasons to succeed.
+  // Nanoseconds after a refusal for which an equal request counts as the program's next attempt. A
+  // later request may succeed for other reasons.
   static constexpr std::uint64_t soon_ns = 10'000'000'000;
   // Returns true if the last refusal is too long ago to matter: more than 10 s before `now_ns`.
   bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
 
   // Number of refusals of the last refused request that one incident (a row of the ledger) counts.
   struct Count {
-    // The incident that counts these refusals; 0: none does.
+    // The incident that counts the refusals of this entry; 0: none does.
     IncidentId incident;
-    // Number of these refusals; 0: the entry is unused.
+    // Number of refusals that this entry counts; 0: the entry is unused.
     std::uint32_t times = 0;
   };
-  // Adds one refusal of the last refused request to the incident's entry in `counts_`; 0: no
-  // incident counts it. Does nothing if all three entries have other incidents.
+  // Adds one refusal of the last refused request to the entry of `incident` in `counts_`. 0: no
+  // incident counts the refusal. Does nothing if all three entries have other incidents.
   void count(IncidentId incident) noexcept {
     for (Count& count : counts_) {
       if (count.times != 0 && count.incident != incident) continue;
@@ -116,18 +115,18 @@ class LastRefused {
       return;
     }
   }
-  // The thread's last refused request; means nothing if `recorder_` is 0.
+  // The thread's last refused request; without meaning if `recorder_` is 0.
   Request request_;
-  // Number of the Refusals object that has noted the refusals, by which a forked child tells them
-  // from its own; 0: no request was refused.
+  // Number of the Refusals object that has noted the refusals; 0: no request was refused. It tells
+  // a forked child that they are its parent's.
   std::uint32_t recorder_ = 0;
   // True if the thread was served a different request since its last refusal.
   bool was_served_other_ = false;
-  // True if a larger request on the same device was refused to the thread right before.
+  // True if a larger request on the same device was refused to the thread just before.
   bool had_larger_ = false;
-  // Time of the last refusal, in nanoseconds of the clock that the Refusals object was given.
+  // Time of the last refusal, in nanoseconds of the rungs' clock.
   std::uint64_t time_ns_ = 0;
-  // Refusals of the last refused request, by the incidents that count them: three at most.
+  // Refusals of the last refused request, by the incidents that count them: at most three.
   Count counts_[3];
 };
 

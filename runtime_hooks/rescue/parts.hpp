@@ -8,11 +8,11 @@
 
 namespace cuwarden::rescue {
 
-// References to what a rescue works with: the ledger, the pools, the devices and other objects of
-// the recording. All of them outlive this object.
+// References to the objects that a rescue works with: the ledger, the pools, the devices and
+// others. All of them outlive this object.
 struct Parts {
   HostProcess& process;                 // answers questions about the program, starts threads
-  ledger::Writer& ledger;               // the ledger, which gets refused requests and attempts
+  ledger::Writer& ledger;               // the ledger, which gets incidents and the rungs tried
   const driver::RealDriver& real;       // libcuda's own functions, without hooks
   tracking::DeviceQueries& queries;     // tells the current context, sizes of devices
   tracking::LiveContexts& contexts;     // the process's contexts that have not ended

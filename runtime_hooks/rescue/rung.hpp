@@ -1,5 +1,5 @@
-// A rung: one of the ordered attempts to serve a refused request. A rescue: one refused request
-// while rungs try to serve it.
+// A rung: one of the ordered attempts to serve a refused request. A rescue: the attempts of all
+// rungs for one refused request.
 #pragma once
 
 #include <atomic>
@@ -21,50 +21,49 @@
 
 namespace cuwarden::rescue {
 
-// Settings of the ladder: which rungs (ordered attempts to serve a refused request) may be tried,
-// and for how long.
+// Settings of the ladder: which rungs may be tried, and for how long.
 struct Settings {
   // True if cuwarden tries to serve refused requests at all.
   bool enabled = false;
-  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees;
-  // also the longest time to wait for all reclaimers of one request together. 0: the device is not
-  // waited for, and no reclaimer is called.
+  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees.
+  // Also the longest time to wait for all reclaimers (functions that empty caches) of one request
+  // together. 0: the device is not waited for, and no reclaimer is called.
   std::uint64_t sync_timeout_ns = 0;
-  // Nanoseconds for which a refused request waits, at most, for other processes to free memory; 0:
-  // no waiting.
+  // Longest time, in nanoseconds, for which a refused request waits for other processes to free
+  // memory; 0: it does not wait.
   std::uint64_t wait_ns = 0;
   // True if refused requests may be served with host memory behind device addresses.
   bool spills = false;
   // True if the program may be paused to compact cuwarden's pool, so that whole pages become free.
   bool meshes = false;
-  // The list of the program's functions that empty caches, to be called for a refused request;
-  // outlives the ladder. Null: none can be registered.
+  // The registered functions of the program that empty caches, to be called for a refused request.
+  // Outlives the ladder. Null: none can be registered.
   Reclaimers* reclaimers = nullptr;
 };
 
-// Conditions under which a refused request is rescued: facts about the request and its device. They
-// tell which rungs (attempts to serve it) may run, and if rungs are worth trying although an
-// earlier rescue has tried them in vain.
+// Facts about a refused request and its device. They decide which rungs may run, and if rungs are
+// worth trying although an earlier rescue has tried them in vain.
 struct RescueConditions {
   // The ordinal of the request's device plus 1; 0: host memory.
   std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
   // its live pinned memory (Kind::pinned).
   std::uint64_t live_bytes = 0;
-  // A number that has changed if memory was freed in a further stream (cuMemFreeAsync) since an
-  // earlier rescue: the value of PendingFrees::noted() at the refusal.
+  // The value of PendingFrees::noted() at the refusal. If it differs from the value at an earlier
+  // rescue, memory was freed in a further stream (cuMemFreeAsync) in between.
   std::uint32_t noted = 0;
   // Size of the refused request, in bytes; 0: the call does not say.
   std::uint64_t bytes = 0;
-  ledger::Asked asked = ledger::Asked::memory;  // the thing that the call asked for
-  // Bytes of the device that this process takes beside its live allocations, as far as that is
-  // known: for contexts, code, local memory, heaps and streams.
+  // Thing that the call asked for, such as memory, a context or a graph.
+  ledger::Asked asked = ledger::Asked::memory;
+  // Bytes of the device that this process's implicit memory takes, as far as they are known:
+  // contexts, code, local memory, heaps, streams and executable graphs.
   std::uint64_t implicit_bytes = 0;
-  // True if rungs (attempts to serve the request) with a cost to the program may be tried: meshing,
-  // reclaimers, waiting, spilling. False if all of these are turned off. False, too, at the first
-  // refusal of an allocator that, when refused, empties its own cache and asks again.
+  // True if rungs that cost the program something may be tried: meshing, reclaimers (functions that
+  // empty caches), waiting, spilling. False if all of these are turned off. False, too, at the
+  // first refusal of an allocator that empties its own cache and asks again when it is refused.
   bool is_last_resort_due = true;
-  // The reason for which host memory cannot serve the request; none if it can.
+  // The reason why host memory cannot serve the request; LeftOut::none if it can.
   LeftOut spill_obstacle = LeftOut::turned_off;
   bool fits_device = true;  // false if the request is larger than the whole device
 
@@ -72,50 +71,54 @@ struct RescueConditions {
   bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
 };
 
-// The last failures on one device: of a rescue, which found no memory, of a wait for other
-// processes to free some, and of a wait for the device to reach pending stream-ordered frees. All
-// times are nanoseconds of the clock that measures rungs.
+// The last failures on one device, of three kinds. A rescue found no memory; or a wait for other
+// processes to free memory was in vain; or a wait for the device to reach pending stream-ordered
+// frees was. All times are nanoseconds of the clock that measures rungs.
 struct EarlierFailures {
-  std::atomic<std::uint64_t> time_ns{0};     // time of the rescue that found no memory; 0: none
-  std::atomic<std::uint64_t> live_bytes{0};  // the process's live bytes on the device at `time_ns`
-  std::atomic<std::uint64_t> bytes{0};       // size of the request that the rescue did not serve
-  // The value of PendingFrees::noted() at the time of the rescue: a number that changes when memory
-  // is freed in a further stream (cuMemFreeAsync).
+  std::atomic<std::uint64_t> time_ns{0};  // time of the last rescue that found no memory; 0: none
+  // The process's live bytes on the device at the time of the last rescue that found no memory.
+  std::atomic<std::uint64_t> live_bytes{0};
+  // Size in bytes of the request that the last rescue without memory (`time_ns`) did not serve.
+  std::atomic<std::uint64_t> bytes{0};
+  // The value of PendingFrees::noted() when the last rescue found no memory. The number changes
+  // when memory is freed in a further stream (cuMemFreeAsync).
   std::atomic<std::uint32_t> noted{0};
-  // True if the rescue that found no memory has tried all rungs that are turned on.
+  // True if the last rescue that found no memory has tried all rungs that are turned on.
   std::atomic<bool> tried_all{false};
-  std::atomic<bool> tried_spill{false};  // true if the rescue has tried to spill, too
-  // Number of reclaimers that had ever been registered by the time of the rescue
-  // (Reclaimers::changes()).
+  // True if the last rescue that found no memory has tried to spill, too.
+  std::atomic<bool> tried_spill{false};
+  // Number of reclaimers (functions that empty caches) that were ever registered when the last
+  // rescue found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // Time at which the last wait for other processes ended without memory; 0: there was none, or a
-  // later one was not in vain.
+  // Time at which the last wait for other processes ended, if it ended without memory; otherwise 0.
   std::atomic<std::uint64_t> waited_ns{0};
-  // Time at which the last wait for pending frees ended without memory; 0: there was none, or a
-  // later one was not in vain.
+  // Time at which the last wait for pending frees ended, if the device had not reached them in
+  // time; otherwise 0.
   std::atomic<std::uint64_t> synchronised_ns{0};
 };
 
-// Outcome of a rescue, in which rungs try to serve a refused request.
+// Outcome of a rescue: whether the rungs have served the refused request.
 struct Rescued {
   bool served = false;  // true if the request was served
-  // Address of the memory, if cuwarden served it (by spilling). 0: the driver has served the
-  // request and written the address itself, or the request was not served.
+  // Address of the memory if cuwarden served it (by spilling). 0: the driver has served the request
+  // and written the address itself, or the request was not served.
   std::uint64_t address = 0;
 };
 
-// A refused request, and the objects that serve it. Lives on the stack of the requesting thread.
+// A refused request, and the objects that help to serve it. Lives on the stack of the requesting
+// thread.
 struct RefusedCall {
   const Parts& parts;  // the ledger, the pools and other objects that rungs use
-  // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since:
-  // this memory cannot serve other requests yet.
+  // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since.
+  // This memory cannot serve other requests yet.
   PendingFrees& pending;
   const tracking::Caller& caller;         // the program's call of CUDA, with its stack
   const tracking::Allocation& asked_for;  // the request as its hook understands it
-  // The requesting thread's current context, and the device of that context.
+  // The requesting thread's current context, and that context's device.
   tracking::CurrentContext here;
   const Request request;  // size, device, function and kind of the request
-  // The driver's error at the refusal, which counts as a lack of memory, as OUT_OF_MEMORY does.
+  // The driver's error at the refusal. When a rung asks the driver again, this error counts as a
+  // lack of memory, as OUT_OF_MEMORY does.
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
   // Bytes that the driver gave back to make room before it refused the request; 0: none.
   std::uint64_t given_back_bytes = 0;
@@ -127,17 +130,17 @@ struct RefusedCall {
 // A rung: one of the ordered attempts to serve a refused request.
 struct Rung;
 
-// Outcomes of the attempts that one rescue has made so far. They tell if rungs (ordered attempts to
-// serve a request) are worth trying for the next refused request.
+// Outcomes of the attempts that one rescue has made so far. They tell if the rescue is over, and if
+// rungs are worth trying for the next refused request.
 struct AttemptOutcomes {
-  // The outcome of the rescue's last attempt, of any rung. Means nothing before the first attempt,
+  // The outcome of the last attempt, whatever the rung. Without meaning before the first attempt,
   // which the retry rung always makes.
   RungOutcome last{};
   // The outcome of the last attempt by a rung that cannot fail for a lasting reason
-  // (Rung::obstacles_last is false). Means nothing before the first attempt.
+  // (Rung::obstacles_last is false). Without meaning before the first attempt.
   RungOutcome last_that_counts{};
-  // True if an attempt has timed out (`timed_out`) or was left out as unsafe (`unsafe`). Attempts
-  // by rungs that may fail for a lasting reason (Rung::obstacles_last) do not count.
+  // True if the outcome of any attempt so far was `timed_out`, or `unsafe`. Attempts by rungs that
+  // may fail for a lasting reason (Rung::obstacles_last) do not count.
   bool timed_out = false, unsafe = false;
 
   // True once the rescue is over: the request was served, or has failed with an error other than a
@@ -153,18 +156,17 @@ struct Rescue {
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
-  // Earlier rescues and waits that found no memory on the request's device. Rungs update the times
-  // of waits.
+  // The last failures of rescues and waits on the request's device. Rungs store the times of waits
+  // in it.
   EarlierFailures& earlier;
-  Clock& clock;  // measures waits and the durations of rungs
-  // The rungs that were tried so far, as rows of the ledger.
-  TriedRungs& tried;
+  Clock& clock;       // measures waits and the durations of rungs
+  TriedRungs& tried;  // collects reports about the rungs that are tried
 
-  // True if a wait for other processes' memory on this device had ended without memory before this
-  // rescue began: less than ten times the longest wait (Settings::wait_ns) ago.
+  // True if the last wait for other processes' memory on this device ended without memory, a short
+  // time before this rescue began: less than ten times the longest wait (Settings::wait_ns).
   bool earlier_wait_was_vain = was_in_vain(earlier.waited_ns, settings.wait_ns);
-  // True if something was left out because of captures in progress: streams with pending frees, or
-  // meshing.
+  // True if streams with pending frees, meshing, or a question to the driver was left out because
+  // of captures in progress.
   bool has_left_out = false;
   // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
   std::uint64_t served_at = 0;
@@ -197,9 +199,9 @@ struct Rescue {
   }
   // True if the request is for device memory, false for host memory.
   bool is_on_device() const { return call.request.device != no_device; }
-  // Returns true if a wait has ended in vain less than ten times `longest_ns` ago. The wait is not
-  // repeated then, since nothing is likely to have changed. `until_ns`: time of `clock` at which
-  // the last wait in vain ended; 0: there was none, or a later wait was not in vain.
+  // Returns true if the last wait of some kind was in vain and ended less than ten times
+  // `longest_ns` ago. The wait is not repeated then, since nothing is likely to have changed.
+  // `until_ns`: time of `clock` at which that wait ended; 0: it was not in vain, or there was none.
   // `longest_ns`: longest time that such a wait takes, in nanoseconds.
   bool was_in_vain(const std::atomic<std::uint64_t>& until_ns, std::uint64_t longest_ns) const {
     const std::uint64_t until = until_ns.load(std::memory_order_relaxed);
@@ -207,13 +209,12 @@ struct Rescue {
   }
 };
 
-// An attempt to serve a refused request, or several attempts of a kind. If the driver answers an
-// attempt with an error other than a lack of memory, the rescue ends. The program then gets the
-// error of its original call, a lack of memory.
+// A rung: an attempt, or several attempts of one kind, to serve a refused request. If the driver
+// answers an attempt with an error other than a lack of memory, the rescue ends. The program then
+// gets the error of its original call, a lack of memory.
 struct Rung {
   ledger::Rung name;  // the rung's name in ledger and report
-  // Returns the reason for which the rung is left out in this rescue; none if the rung is to be
-  // tried.
+  // Returns the reason why the rung is left out in this rescue; LeftOut::none if it is to be tried.
   LeftOut (*obstacle)(Rescue&);
   // Makes the attempt, and asks the driver again if it may have made room. Returns `served` if the
   // request was granted. Null for a rung that has `run_each`.
@@ -221,23 +222,23 @@ struct Rung {
   // Makes several attempts by Rescue::attempt(), until the rescue has ended or nothing is left to
   // try. Null for a rung that has `run`.
   void (*run_each)(Rescue&) = nullptr;
-  // True if the rung (an attempt to serve a refused request) may fail for a reason that never goes
-  // away. Its failure is then no reason to try rungs again soon.
+  // True if the rung may fail for a reason that never goes away. A failure of the rung is then no
+  // reason to try rungs again soon.
   bool obstacles_last = false;
 };
 
-// Obstacle of rungs that do nothing for host memory: returns host_memory for a request for host
-// memory, and none for one for device memory.
+// The obstacle of rungs that can do nothing for host memory: returns LeftOut::host_memory if the
+// request is for host memory, otherwise LeftOut::none.
 inline LeftOut unless_on_device(Rescue& rescue) {
   return rescue.is_on_device() ? LeftOut::none : LeftOut::host_memory;
 }
 
 // Waits until the device has reached stream-ordered frees that are not synchronised yet, makes
-// their memory available, and asks the driver again. `timed_out`: the rescue's clock has reached
-// `deadline_ns`. `nothing_to_do`: there were no such frees. `no_memory`: their memory was not
-// enough. `served`, `other_error`: the driver has granted the request, or refused it with another
-// error. `unsafe`: streams with such frees were left out because of captures in progress, and the
-// others' memory was not enough.
+// their memory available, and asks the driver again. Waits until `deadline_ns` of the rescue's
+// clock at most. `timed_out`: the deadline has come first. `nothing_to_do`: there were no such
+// frees. `no_memory`: their memory was not enough. `served`, `other_error`: the driver has granted
+// the request, or refused it with another error. `unsafe`: streams with such frees were left out
+// because of captures in progress, and the others' memory was not enough.
 RungOutcome settle_pending_frees(Rescue&, std::uint64_t deadline_ns);
 
 }  // namespace cuwarden::rescue

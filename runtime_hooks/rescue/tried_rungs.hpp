@@ -1,5 +1,5 @@
-// The rungs (ordered attempts to serve a refused request) that were tried for one request, in their
-// order, as rows of the ledger; and the reasons for which other rungs were left out.
+// The rungs that were tried for one request, in their order, as rows of the ledger; and the reasons
+// why other rungs were left out.
 #pragma once
 
 #include <array>
@@ -17,33 +17,33 @@ namespace cuwarden::rescue {
 using ledger::LeftOut;
 using ledger::RungOutcome;
 
-// The state of one rung (an attempt to serve a refused request) at one moment. There is a report
-// when the rung begins (under_way), since the process may end during it, and one when it has ended.
-// The wait rung reports each attempt in between, too.
+// The state of one rung at one moment. There is a report when the rung begins (under_way), since
+// the process may end during it, and one when it has ended. The wait rung also makes a report after
+// each attempt during its wait.
 struct RungReport {
   ledger::Rung rung{};  // the rung that is tried
   // The rung's outcome; under_way if it has not ended.
   RungOutcome outcome{};
   // Nanoseconds for which the rung has run so far.
   std::uint64_t duration_ns = 0;
-  // Name of the reclaimer (a callback that empties a cache) that the rung calls; empty for other
+  // Name of the reclaimer (a function that empties a cache) that the rung calls; empty for other
   // rungs. TriedRungs::add() copies it.
   std::string_view reclaimer;
 };
 
-// Collects reports about the rungs (ordered attempts to serve a refused request) of one request.
-// Used by the requesting thread only.
+// Collects reports about the rungs that are tried for one refused request, and writes them to the
+// ledger. Used by the requesting thread only.
 class TriedRungs {
  public:
   // The last report of one rung, with a copy of the reclaimer's name.
   struct Row {
     RungReport report;  // the rung's last report; its `reclaimer` points to `name`
-    char name[sizeof Reclaimers::Entry::name];  // the reclaimer's name, without a zero byte
+    char name[sizeof Reclaimers::Entry::name];  // copy of the reclaimer's name, without a zero byte
   };
 
   // `ledger` outlives the object. `refused`: the counted refusal of the request. If the refusal is
-  // the first one of its incident, the outcome of each rung is written to the ledger at once;
-  // otherwise the outcomes are written only by write().
+  // the first one of its incident, each report is written to the ledger at once; otherwise only
+  // write() writes them.
   TriedRungs(ledger::Writer& ledger, const ledger::Refused& refused) noexcept
       : ledger_(ledger),
         counted_by_(refused.incident),
@@ -51,10 +51,9 @@ class TriedRungs {
   TriedRungs(const TriedRungs&) = delete;
   TriedRungs& operator=(const TriedRungs&) = delete;
 
-  // Adds a report about a rung (an attempt to serve the request). If the last report said that its
-  // rung was under way, the new report replaces it; otherwise it is added as a new row, or dropped
-  // if there is no room. Writes the last row to the ledger if the refusal is its incident's first
-  // one.
+  // Adds a report about a rung. If the last report said that its rung was under way, the new report
+  // replaces it. Otherwise the report becomes a new row; it is dropped if there is no room. Writes
+  // the last row to the ledger if the refusal is its incident's first one.
   void add(const RungReport& report) noexcept {
     const bool goes_on = count_ != 0 && rows_[count_ - 1].report.outcome == RungOutcome::under_way;
     if (goes_on || count_ != most) {
@@ -64,35 +63,34 @@ class TriedRungs {
     }
     if (incident_.value != 0) write(incident_, count_ - 1);
   }
-  // Notes the reason, other than none, for which a rung (an attempt to serve the request) is left
-  // out. Writes it to the ledger if the refusal is its incident's first one.
+  // Records the reason, other than LeftOut::none, why a rung is left out. Writes it to the ledger
+  // if the refusal is its incident's first one.
   void leave_out(ledger::Rung rung, LeftOut reason) noexcept {
     left_out_[static_cast<std::size_t>(rung)] = reason;
     if (incident_.value != 0) ledger_.incidents.leave_out(incident_, rung, reason);
   }
-  // Notes for all rungs (attempts to serve the request) that they are left out, for this reason
-  // (not none).
+  // Records for all rungs that they are left out for this reason (not LeftOut::none).
   void leave_out_all(LeftOut reason) noexcept {
     for (std::size_t i = 0; i < ledger::rung_count; ++i)
       leave_out(static_cast<ledger::Rung>(i), reason);
   }
-  // Returns the reason for which the rung (an attempt to serve the request) was left out; none if
-  // leave_out() was not called for it.
+  // Returns the reason why the rung was left out; LeftOut::none if leave_out() was not called for
+  // it.
   LeftOut left_out(ledger::Rung rung) const noexcept {
     return left_out_[static_cast<std::size_t>(rung)];
   }
-  // Copies to the ledger, for the incident (a refused request): the last reports of all rungs so
-  // far, and the reasons for which rungs were left out. Must be called at most once for an
-  // incident, and only if nothing of the rungs was written to it before.
+  // Writes the last reports of all rungs so far, and the reasons why rungs were left out, to the
+  // ledger's rows of the incident. Must be called at most once for an incident, and only if nothing
+  // of the rungs was written to it before.
   void write(IncidentId incident) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) write(incident, i);
     for (std::size_t i = 0; i < ledger::rung_count; ++i)
       if (left_out_[i] != LeftOut::none)
         ledger_.incidents.leave_out(incident, static_cast<ledger::Rung>(i), left_out_[i]);
   }
-  // Returns the incident (row of the ledger) that counts the refusal of the request; 0: none does.
+  // Returns the incident that counts the refusal of the request; 0: none does.
   IncidentId counted_by() const noexcept { return counted_by_; }
-  // Returns the last report of each attempt to serve the request, in the order in which they were
+  // Returns the rows with the last report of each attempt, in the order in which the attempts were
   // made. The rows stay in this object.
   std::span<const Row> rows() const noexcept { return {rows_, count_}; }
   // Returns true if the request has waited for other processes' memory, and got none in the time
@@ -103,30 +101,29 @@ class TriedRungs {
         return true;
     return false;
   }
-  // Returns the rung (the attempt to serve the request) that was tried last. Must not be called if
-  // none was tried.
+  // Returns the rung that was tried last. Must not be called if none was tried.
   ledger::Rung last() const noexcept { return rows_[count_ - 1].report.rung; }
 
  private:
-  // Writes one row to the ledger, as a rung of the incident (not 0). `at`: the row's index in
-  // `rows_`.
+  // Writes one row of `rows_` to the ledger, as a rung of the incident (not 0). `at`: index of the
+  // row.
   void write(IncidentId incident, std::size_t at) const noexcept {
     const RungReport& report = rows_[at].report;
     ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
                                           report.outcome, report.duration_ns, report.reclaimer});
   }
-  // Most rungs that are kept: each rung once, and the reclaim rung once for each reclaimer.
+  // Most rows that are kept: one for each rung, and one more for each reclaimer.
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   ledger::Writer& ledger_;  // gets the rows
   // The incident that counts the refusal; 0: none does.
   const IncidentId counted_by_;
-  // The incident in the ledger that gets each row as soon as a rung begins or ends. 0: the refusal
-  // is not its incident's first one, so rows are only kept here.
+  // The incident to which each row is written as soon as a rung begins or ends. 0: rows are only
+  // kept in `rows_`, because the refusal is not its incident's first one.
   const IncidentId incident_;
   // The rungs that were tried, in order; the first `count_` rows are in use.
   Row rows_[most];
   std::size_t count_ = 0;  // number of rows in use
-  // The reason for which each rung was left out, by ledger::Rung; `none` if it was not.
+  // The reason why each rung was left out, by ledger::Rung; LeftOut::none if it was not.
   std::array<LeftOut, ledger::rung_count> left_out_{};
 };
 

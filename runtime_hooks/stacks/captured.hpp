@@ -19,18 +19,18 @@ struct Captured {
   // damaged or too unusual for the walk. False also if the walk ended at code that no unwind table
   // describes: libgcc's unwinder ends there, too.
   bool truncated = false;
-  // True if the buffer of the walk holds all frames up to the thread's first one, but for those of
+  // True if the buffer of the walk holds all frames up to the thread's first one, except those of
   // this shared object, which are left out. False if frames are missing, or if libgcc's unwinder
-  // did the walk, which does not tell.
+  // did the walk: it does not say why it ended.
   bool whole = false;
   // True if the walk passed the frame that the kernel puts on the stack for a signal handler. False
   // also if libgcc's unwinder did the walk.
   bool in_signal_handler = false;
-  // True if the walk passed the frame of this shared object (the shim) that the caller of capture()
-  // looked for. False also if libgcc's unwinder did the walk.
+  // True if the walk passed the frame that Unwinder::capture() got as `own_frame`. False also if
+  // libgcc's unwinder did the walk.
   bool met_own_frame = false;
-  // Value of the stack pointer (rsp) in the outermost frame that the walk reached. 0 if libgcc's
-  // unwinder did the walk.
+  // Value of the stack pointer (rsp) in the outermost frame that the walk reached. The buffer may
+  // lack this frame. 0 if libgcc's unwinder did the walk.
   std::uint64_t outermost_sp = 0;
 };
 

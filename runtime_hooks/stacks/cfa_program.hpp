@@ -56,7 +56,7 @@ class CfaProgram {
   // `cfa_register`, plus `cfa_offset` bytes.
   struct Row {
     bool cfa_by_expression = false;          // true: the CFA is the result of `cfa_expression`
-    std::uint64_t cfa_register = 0;          // else: DWARF number of the CFA's base register
+    std::uint64_t cfa_register = 0;          // DWARF number of the CFA's base register
     std::int64_t cfa_offset = 0;             // bytes from the base register's value to the CFA
     Cursor cfa_expression;                   // the DWARF expression; empty if it is not used
     SavedRegister rbp, rsp, return_address;  // the registers' values in the caller's frame
@@ -97,7 +97,8 @@ class CfaProgram {
   std::int64_t data_alignment_;
   // The row of the unwind table for the code at `location_`.
   Row row_;
-  // Rows of the unwind table that DW_CFA_remember_state has stored; `depth_` is their number.
+  // Rows of the unwind table that DW_CFA_remember_state has stored, the latest last. Only the first
+  // `depth_` are in use.
   Row remembered_[deepest_state];
   int depth_ = 0;  // number of rows in `remembered_`
   // True if the table's instructions contradict each other, are unknown or end in the middle.

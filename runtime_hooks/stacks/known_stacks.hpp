@@ -47,8 +47,8 @@ class KnownStacks {
   struct alignas(16) Pair {
     std::uint64_t lower, upper;
   };
-  // A block of four pairs (a return address and the word below it). `offsets` has the position of
-  // each pair's lower word in the stack.
+  // A block of four pairs (a return address and the word below it), and the position of each pair
+  // in the stack.
   struct Pairs {
     Pair values[block];     // the pairs as the walk has read them
     Offset offsets[block];  // position of each pair's lower word in the stack
@@ -90,11 +90,10 @@ class KnownStacks {
     // The outermost return address of the stack, which is at `last_offset`. It is often the only
     // one without a saved rbp below it.
     std::uint64_t last_value;
-    Offset last_offset;             // position of the outermost return address in the stack
-    Pairs pair_blocks[most_pairs];  // blocks of pairs that the walk has read, pair_bytes of them
-    // Blocks of memory that the walk has read for single words of the stack; the number of bytes in
-    // use
-    // is word_bytes.
+    Offset last_offset;  // position of the outermost return address in the stack
+    // Pairs of words that the walk has read. The first `pair_bytes` bytes of the array are in use.
+    Pairs pair_blocks[most_pairs];
+    // Single words that the walk has read. The first `word_bytes` bytes of the array are in use.
     Words word_blocks[most_words];
   };
 
@@ -105,18 +104,18 @@ class KnownStacks {
   // `offset`: the word's position, in bytes from the upper end of the thread's stack (negative).
   // `value`: the lower 32 bits of the word. A search compares this word before the whole entry.
   struct Probe {
-    Offset offset;        // position of the word in the stack
-    std::uint32_t value;  // lower 32 bits of the word
+    Offset offset;        // position in the stack of the word that is compared
+    std::uint32_t value;  // lower 32 bits of the word that is compared
   };
-  // For each of the eight entries of one set, the values that a search compares first. They lie
-  // close together.
+  // Values that a search compares first, for the eight entries of one set. They lie close together,
+  // so that a search reads little memory.
   struct Set {
-    // For each entry the address on the stack at which the walk began; 0 if the entry must not be
-    // found.
+    // For each entry, the address on the stack at which the walk began; 0 if a search must not find
+    // the entry.
     std::atomic<std::uint64_t> starts[ways];
-    // For each remembered stack of this set the bits of its Probe: offset and value of a word by
-    // which it differs from another stack whose walk began at the same address, if there was one
-    // when it was remembered. 0 in an entry that was never used.
+    // For each entry, the bits of its Probe: a word by which its stack differs from another one
+    // whose walk began at the same address. If there was no other one when the stack was
+    // remembered, the word is the outermost return address. 0 in an entry that was never used.
     std::atomic<std::uint64_t> probes[ways];
   };
 
@@ -153,7 +152,8 @@ class KnownStacks {
 
   // Returns the name that keep() gave to the calling thread's stack; 0 if the stack is not known or
   // has changed. `start` is the address of the innermost frame (its __builtin_frame_address), at
-  // which a walk would begin. Notes a stack that it has found, to guess which one comes next.
+  // which a walk would begin. If the stack is known, remembers that it came, to guess which stack
+  // comes next.
   std::uint32_t find(std::uint64_t start) const noexcept;
   // Returns the name (the number that keep() gave it) of the stack with which find() compares the
   // calling thread's stack first. If stack B came after stack A, and A was found again, B is
@@ -165,9 +165,10 @@ class KnownStacks {
   std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   // Chooses an entry for the calling thread's stack, and puts it into the empty `draft`, for the
   // walk to write to. `ThreadSlot` is the calling thread's. `start` is the address of the innermost
-  // frame (its __builtin_frame_address). Leaves `draft` empty if there is no memory, `ThreadSlot`
-  // has the number 0, or the calling signal handler has interrupted the writing of the entry. A
-  // full set takes only one of eight new stacks; for the others, `draft` stays empty, too.
+  // frame (its __builtin_frame_address). Leaves `draft` empty if there is no memory or `ThreadSlot`
+  // has the number 0. The same is true if the caller is a signal handler that has interrupted the
+  // writing of this entry. A full set takes only one of eight new stacks; for the others, `draft`
+  // stays empty, too.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
   // Finishes a draft after the whole stack was noted in its entry, so that find() recognises the
   // stack. `name` is the number that find() then returns, not 0. `generation` is the result of
@@ -223,11 +224,11 @@ class KnownStacks {
   Table* make_table(ThreadSlot) noexcept;
   // Empties a thread's table of known stacks.
   static void forget(Table&) noexcept;
-  // Notes that find() has found the entry (a known stack). The next stack is expected to be the one
-  // that followed it the last time.
+  // Remembers that find() has found the entry (a known stack). The stack that followed it the last
+  // time is then expected next.
   static void was_found(Mine&, Entry&) noexcept;
-  // Notes that the entry (a known stack) was found or written although another one was expected.
-  // From now on it is expected to follow the entry that was found before.
+  // Remembers that the entry (a known stack) was found or written although another one was
+  // expected. From then on, it is expected after the entry that was found before it.
   static void was_not_expected(Mine&, Entry&) noexcept;
   // Returns as a Probe the innermost word of `entry` that differs from `other`; the outermost
   // return address of `entry` if there is none.
@@ -242,10 +243,10 @@ class KnownStacks {
   static bool is_unchanged(const Entry&, std::uint64_t start, std::uint64_t top,
                            std::uint32_t& name) noexcept;
   // Compares the calling thread's stack, whose walk would begin at `start`, with all entries (known
-  // stacks) of its set. Returns the name (the number that keep() gave it) of the entry that is
-  // unchanged; 0 if there is none.
+  // stacks) of the set for this address. Returns the name (the number that keep() gave it) of the
+  // entry that is unchanged; 0 if there is none.
   static std::uint32_t find_elsewhere(Mine&, std::uint64_t start) noexcept;
-  // Returns the set for stacks whose walk begins at this address, a multiple of 16.
+  // Returns the index of the set for stacks whose walk begins at this address, a multiple of 16.
   static std::size_t set_of(std::uint64_t start) noexcept { return start / 16 % sets; }
   static_assert(ways == 8);
 

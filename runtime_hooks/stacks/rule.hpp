@@ -40,7 +40,8 @@ class Rule {
     no_description,
     // The code belongs to no module, as a JIT compiler's. Stacks end here.
     foreign_code,
-    // The unwind table makes no sense. Stacks end here.
+    // The unwind table is invalid: its instructions contradict each other, are unknown or end in
+    // the middle. Stacks end here.
     malformed,
   };
   // Number of bits that a rule's word (Rule::word()) takes; the bits above are 0.
@@ -82,8 +83,7 @@ class Rule {
   // says how the frame is left.
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
   // True if the frame that this rule leaves has saved its caller's rbp. False: rbp is unchanged in
-  // the caller. Only if base() is not `special`: for a signal frame the result is false, although
-  // rbp changes.
+  // the caller. Means nothing if base() is `special`.
   constexpr bool rbp_saved() const noexcept { return (word_ & 4) != 0; }
   // Returns where the frame has saved rbp: bytes from the canonical frame address (CFA), or from
   // rbp if the base is stored_at_rbp. If rbp is not saved, returns -8, the offset of the return
@@ -95,15 +95,15 @@ class Rule {
   // names. Meaningless unless that register is rsp or rbp.
   constexpr std::uint64_t cfa() const noexcept { return std::uint64_t{word_ >> cfa_shift} * 8; }
   // Returns the distance in bytes from rbp to the word that holds the canonical frame address
-  // (CFA); only if base() is `stored_at_rbp`.
+  // (CFA). Means nothing unless base() is `stored_at_rbp`.
   constexpr std::int64_t signed_cfa() const noexcept {
     return static_cast<std::int64_t>(static_cast<std::int32_t>(word_ << 2) >> 14) * 8;
   }
 
-  // Returns the kind of a special frame; only if base() is `special`.
+  // Returns the kind of a special frame. Means nothing unless base() is `special`.
   constexpr Special special() const noexcept { return static_cast<Special>(word_ >> cfa_shift); }
-  // For a `plt` rule, returns the offset in the 16-byte stub from which on two words are on the
-  // stack, instead of one.
+  // Returns the offset in a 16-byte stub from which on two words are on the stack, instead of one.
+  // Means nothing unless special() is `plt`.
   constexpr std::uint32_t argument() const noexcept { return word_ >> 3 & 0x1ff; }
 
  private:

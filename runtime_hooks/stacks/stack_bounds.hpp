@@ -21,8 +21,7 @@ struct Region {
   std::uint64_t begin = 0;  // The lowest address of the range.
   // Number of addresses, from `begin` on, at which eight bytes can be read; 0: the region is empty.
   std::uint64_t count = 0;
-  // True if the readable range lies in the calling thread's own stack, false for a page of other
-  // memory.
+  // True if the readable range is the calling thread's own stack, false for a page of other memory.
   bool own = false;
 
   // True if eight bytes can be read at the address.
@@ -97,9 +96,9 @@ inline Region known_own_stack() noexcept {
   const OwnStack& stack = own_stack;
   return stack.confirmed ? region_between(stack.low, stack.top, true) : Region{};
 }
-// Returns the readable region around the stack pointer, after finding or extending the known bounds
-// of the thread's stack. Asks libc and the kernel if needed. Returns an empty region if the memory
-// cannot be read. To be called if `own_stack` does not contain the stack pointer.
+// Does the work of region_of_stack_pointer() when `own_stack` does not contain the stack pointer.
+// Finds the bounds of the thread's stack, or extends them down to the stack pointer. Asks libc and
+// the kernel if needed. Returns an empty region if the memory cannot be read.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
 // Returns the readable region around the stack pointer, with which a walk begins; an empty region
 // if the memory cannot be read. Asks libc and the kernel only if needed.

@@ -30,7 +30,7 @@ enum class Exception : std::uint32_t {
   not_expressible,  // A frame whose unwind table says more than a Rule can hold.
   foreign_code,     // Code of no module, such as a JIT compiler's.
   no_description,   // Code of a module that has no unwind table for it.
-  malformed,        // An unwind table that makes no sense.
+  malformed,        // An invalid unwind table.
   unreadable,       // A frame at an address that cannot be read: the stack is damaged.
   endless,          // 4,096 frames of this shared object, or more: the stack goes in circles.
 };
@@ -65,8 +65,8 @@ class Unwinder {
   // (__builtin_frame_address(0)) of a function of this shared object, for Captured::met_own_frame;
   // null: none is looked for.
   //
-  // `stack_pointers`: for each frame, the value of the stack pointer (rsp) in it is written there;
-  // null: it is not. Zeros are written if libgcc's unwinder does the walk.
+  // `stack_pointers`: an array as long as `frames`, which gets the value of the stack pointer (rsp)
+  // in each frame; zeros if libgcc's unwinder does the walk. Null: these values are not wanted.
   Captured capture(const void* frame, std::span<std::uint64_t> frames,
                    const void* own_frame = nullptr,
                    std::uint64_t* stack_pointers = nullptr) noexcept;
@@ -101,20 +101,20 @@ class Unwinder {
   struct Walk;       // a walk of one stack: its arguments, its state and its result
   struct Notes;      // notes the words that a walk reads, for recognising the stack later
   enum class Way;    // result of a step of a walk
-  // Walks the stack from the frame that Walk names, and writes the outcome to Walk. If `drafting`,
-  // writes all words of the stack that are read to the entry, by which the stack is recognised
-  // later; otherwise the entry is null.
+  // Walks the stack that Walk describes, and writes the outcome to Walk. `drafting`: true to write
+  // all words of the stack that are read to the entry, by which the stack is recognised later.
+  // Otherwise the entry is null.
   template <bool drafting>
   void walk(Walk&, KnownStacks::Entry*) noexcept;
   // Leaves a frame with a special rule, such as a signal handler's, by changing the registers to
-  // the caller's. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut` if the
-  // frame cannot be left.
+  // those of the caller. Returns `on` if the walk goes on, `over` if the stack ends here, and `cut`
+  // if the frame cannot be left.
   Way step_specially(Walk&, Registers&, Rule) noexcept;
   // Finds the rule for leaving the frame that goes on at `pc` (a return address), which is not in
   // `rules_` yet. Stores the rule there if it holds as long as the code is loaded.
   Rule learn(Walk&, std::uint64_t pc) noexcept;
-  // Counts in `counts_` that the walk has ended for this reason. Walks for remember() are not
-  // counted, because capture() has counted them.
+  // Counts in `counts_` that a stack has ended early for this reason. Does nothing for a walk of
+  // remember(), since capture() has counted the stack.
   void count(const Walk&, Exception) noexcept;
 
   // One counter for each Exception (reason for which a stack ends early), in their order:

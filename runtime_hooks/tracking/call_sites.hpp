@@ -20,8 +20,9 @@ namespace cuwarden::tracking {
 class CallSites {
  public:
   // `stack_depth` is the largest number of frames that is kept for each call stack; 0: no stacks
-  // are captured. `python`: finds the Python interpreter of the process; null: there is none. Both
-  // outlive the object. `python_frames`: true if its frames become part of the stacks.
+  // are captured. `python` finds the Python interpreter of the process; null: there is none.
+  // `ledger` and `python` outlive the object. `python_frames`: true if Python frames become part of
+  // the stacks.
   CallSites(ledger::Writer& ledger, std::size_t stack_depth, HostProcess* python = nullptr,
             bool python_frames = true) noexcept
       : ledger_(ledger),
@@ -46,16 +47,18 @@ class CallSites {
   // Fills `into` with code addresses of the calling thread's stack, innermost frame first. Returns
   // their number, and if the stack is complete. `frame` is __builtin_frame_address(0) of the
   // function to begin with, which must still be running. Functions of cuwarden are left out.
-  // `own_frame`: frame address of one of them, for Captured::met_own_frame; null: none is looked
-  // for.
+  // `own_frame`: frame address of a function of cuwarden; Captured::met_own_frame says if it was
+  // met. Null: none is looked for.
   stacks::Captured frames_from(const void* frame, std::span<std::uint64_t> into,
                                const void* own_frame = nullptr) noexcept {
     return unwinder_.capture(frame, into, own_frame);
   }
-  // True if the process's Python interpreter ends, and frees the objects that are left, or has
-  // ended. An earlier call must have met it running.
+  // True if the process's Python interpreter has ended, or has begun to end and frees its remaining
+  // objects. False if no call of this function has found the interpreter running before.
   bool interpreter_has_ended() noexcept { return python_.interpreter_has_ended(); }
-  // Makes interpreter_has_ended() false until it meets a running interpreter again.
+  // Makes interpreter_has_ended() return false, until a call of it finds the interpreter running
+  // and a later one finds that it has ended. To be called when the program goes on after the end of
+  // the interpreter that it embeds.
   void forget_interpreters_end() noexcept { python_.forget_interpreters_end(); }
   // Forgets cached stacks and unwind rules, because code was unloaded and other code may come to
   // its addresses. Also ends the ledger's rows of unloaded modules. To be called after each
@@ -63,21 +66,26 @@ class CallSites {
   void modules_changed() noexcept;
 
  private:
-  // Walks the stack of a call whose native stack is not known, and returns its group.
+  // Returns the group of a call whose stack Unwinder::recognise() does not know, by walking the
+  // stack.
   GroupId group_of_unknown(const Caller&, Kind, DeviceOrdinal) noexcept;
-  // Does group_unguarded() for a thread of Python, with the state `python_state` in the
-  // interpreter. `native`: result of Unwinder::recognise(); 0 if the native stack is not known.
+  // Does the work of group_unguarded() for a thread that has a state in the Python interpreter, at
+  // the address `python_state`. `native`: result of Unwinder::recognise(); 0 if the native stack is
+  // not known.
   GroupId group_with_python(const Caller&, Kind, DeviceOrdinal, GroupId native,
                             std::uint64_t python_state) noexcept;
-  // Returns the group of the native stack with the name `native`, not 0, and the calling thread's
-  // Python frames; 0 if these were not met on it. `generation`: as in KnownChains.
+  // Returns the group that was made earlier for the calling thread's present Python frames on the
+  // native stack with the name `native`, not 0. Returns 0 if there is none. `python_state`: address
+  // of the thread's state in the interpreter. `generation`: as in KnownChains.
   GroupId known_with_python(GroupId native, std::uint64_t python_state,
                             std::uint32_t generation) noexcept;
-  // Does known_with_python() for Python frames that differ from the last ones on this native stack.
+  // Does the work of known_with_python() if the Python frames differ from the last ones on this
+  // native stack. Returns `native` if there are no Python frames.
   GroupId find_with_python(GroupId native, std::uint64_t python_state,
                            std::uint32_t generation) noexcept;
-  // Walks the stack of such a call, puts the Python frames into it if the thread is inside the
-  // interpreter, and returns its group.
+  // Returns the group of a call by a thread that has a state in the Python interpreter, by walking
+  // the stack. Puts the Python frames into the stack if the thread is inside the interpreter.
+  // Parameters as for group_with_python().
   GroupId group_of_unmet(const Caller&, Kind, DeviceOrdinal, GroupId native,
                          std::uint64_t python_state) noexcept;
 

@@ -23,7 +23,7 @@ class Captures {
   // capture was counted; if the driver then refuses to begin it, the caller must call ended().
   // Returns false, with nothing changed, if the stream is captured already or is the legacy default
   // stream, in which the driver begins no capture. Returns false, too, if the object's lock cannot
-  // be had: then a capture counts as in progress for ever.
+  // be had: the capture then counts as in progress for ever.
   bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Does
@@ -42,11 +42,11 @@ class Captures {
   // single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
 
-  // To be called before a call that would end captures (cuCtxSynchronize). Returns true if none is
-  // in progress: the caller then makes the call, and calls end_wait() after it. A capture that
-  // begins meanwhile waits for end_wait(), but for a millisecond at most: by then the call has
-  // passed the driver's check for captures. Returns false if a capture is in progress: the call
-  // must not be made.
+  // To be called before a call that would end captures (cuCtxSynchronize). Returns true if no
+  // capture is in progress: the caller then makes the call, and calls end_wait() after it. A
+  // capture that begins meanwhile waits for end_wait(), but for a millisecond at most: by then the
+  // call has passed the driver's check for captures. Returns false if a capture is in progress: the
+  // call must not be made.
   bool begin_wait() noexcept {
     waits_.fetch_add(1);
     if (!any()) return true;
@@ -57,10 +57,10 @@ class Captures {
   void end_wait() noexcept { waits_.fetch_sub(1); }
 
   // True if a capture in progress forbids the calling thread to allocate memory: the driver would
-  // refuse, and end the capture. True also if that is not known of all captures in progress. A
-  // capture forbids that to its own thread unless its mode is RELAXED, and to all threads if its
-  // mode is GLOBAL. `mode`: the calling thread's own mode. It limits what is forbidden:
-  // THREAD_LOCAL to the thread's own captures, RELAXED to nothing.
+  // refuse, and end the capture. True also if a capture is in progress of which the mode and the
+  // thread are not known. A capture forbids allocations to its own thread unless its mode is
+  // RELAXED, and to all threads if its mode is GLOBAL. `mode`: the calling thread's own mode. With
+  // THREAD_LOCAL, only the thread's own captures forbid allocations to it; with RELAXED, none does.
   bool forbid_allocations(CUstreamCaptureMode mode) noexcept;
 
   // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also

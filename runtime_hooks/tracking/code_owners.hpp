@@ -15,16 +15,18 @@ namespace cuwarden::tracking {
 // A module (Space::module) or a library (Space::library), by its handle.
 struct CodeOwner {
   Space space{};
-  std::uint64_t handle = 0;  // 0: none
+  std::uint64_t handle = 0;  // handle of the module or library; 0: no owner
   friend bool operator==(const CodeOwner&, const CodeOwner&) = default;
 };
 
-// A table of kernels (CUfunction or CUkernel, as numbers) and their owners. Several threads may use
-// it at once. If a part of the table is full, a new kernel replaces another one; the record of that
-// one's code then ends only with its context.
+// A table of kernels (CUfunction or CUkernel, as numbers) and the modules or libraries to which
+// they belong (owners). Several threads may use it at once. If a part of the table is full, a new
+// kernel replaces an older one. The record of the older kernel's code then ends only when the
+// context ends, not when the owner is unloaded.
 class CodeOwners {
  public:
-  // Enters the owner of a kernel, or replaces it.
+  // Enters the owner of a kernel, in place of an earlier one. Does nothing if one of the handles is
+  // 0.
   void set(std::uint64_t kernel, CodeOwner owner) noexcept {
     const Locked locked(lock_);
     if (!locked || kernel == 0 || owner.handle == 0) return;
@@ -38,7 +40,7 @@ class CodeOwners {
     }
     *to = {kernel, owner};
   }
-  // Returns the owner of a kernel; one with the handle 0 if it is not known.
+  // Returns the owner of a kernel; a CodeOwner with the handle 0 if the owner is not known.
   CodeOwner of(std::uint64_t kernel) noexcept {
     const Locked locked(lock_);
     if (!locked) return {};
@@ -47,8 +49,8 @@ class CodeOwners {
       if (entry->kernel == kernel) return entry->owner;
     return {};
   }
-  // Removes the kernels of the owner, which is unloaded, and calls visit(kernel) for each. `visit`
-  // must not use this table.
+  // Removes all kernels of the owner, and calls visit(kernel) for each. To be called when the owner
+  // is unloaded. `visit` must not use this table.
   template <class Visit>
   void remove_all_of(CodeOwner owner, Visit visit) noexcept {
     const Locked locked(lock_);
@@ -70,7 +72,8 @@ class CodeOwners {
     return entries_.data() + hash_pair(kernel, 0) % lines * ways;
   }
 
-  // While it is held, the ledger may be changed, but neither the driver nor the program is called.
+  // Guards `entries_`. Its holder may change the ledger, but calls neither the driver nor the
+  // program.
   FutexLock lock_;
   std::array<Entry, ways * lines> entries_{};
 };

@@ -11,30 +11,36 @@
 
 namespace cuwarden::tracking {
 
-// Keeps one base for each device with an ordinal from 0 to 63. All threads may call the functions
-// at any time. A base is forgotten at each recorded call that may change the memory of some device,
-// other than one that makes or ends an implicit object (a stream, a module, an executable graph).
-// Some changes are not seen: those by other processes, frees in stream order that the device
-// reaches later, and tables that the driver makes for itself.
+// Keeps a base for each device with an ordinal from 0 to 63: a reading of its free memory, to which
+// a later reading is compared. The difference is what the calls between the two readings took. All
+// threads may call the functions at any time.
+//
+// All bases are forgotten at each recorded call that may change the memory of some device. Calls
+// that make or end an implicit object (a stream, a module, an executable graph) are excepted. Some
+// changes are not seen: those by other processes, frees in stream order that the device reaches
+// later, and tables that the driver makes for itself.
 class FreeBases {
  public:
   // Number for the state of a device's base at one moment. If a device's base has the same version
   // at two moments, it was neither forgotten nor replaced in between.
   using Version = std::uint64_t;
+  // A device's base: the reading of its free memory to which a later one is compared. If `is_known`
+  // is false, there is none, and the other fields but `version` mean nothing.
   struct Base {
     bool is_known = false;
-    // True if all calls since the reading that could take or release memory were measured. A
-    // different number of free bytes then proves that memory changed without a call of this
-    // process.
+    // True if all calls since the reading that could take or release memory were measured. A later
+    // reading with a different number of free bytes then proves that memory changed without a call
+    // of this process.
     bool is_exact = false;
-    // True if `free_bytes` are the device's bytes less those that this process holds, as NVML told,
-    // and not what the driver called free. Other processes do not change that figure.
+    // False if `free_bytes` are those that the driver called free. True if they are the device's
+    // total bytes less those that this process holds, as NVML reports them. Other processes do not
+    // change that figure.
     bool by_own = false;
     std::uint64_t free_bytes = 0;
     Version version = 0;  // the base's version when of() was called
   };
 
-  // Returns the device's base.
+  // Returns the device's base; Base::is_known is false if it has none.
   Base of(DeviceOrdinal device) noexcept {
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return {};
@@ -48,9 +54,9 @@ class FreeBases {
     is_watched_.store(true);
     return of(device).version;
   }
-  // Makes a reading with these free bytes the device's base. `by_own`: as in Base. Does nothing if
-  // a base was forgotten, or the device's base replaced, since reading_begins() returned the
-  // version.
+  // Makes a reading with these free bytes the device's base. `by_own`: Base::by_own. `begun`: the
+  // result of reading_begins(). Does nothing if a base was forgotten since then, or if the device's
+  // base was replaced.
   void set(DeviceOrdinal device, std::uint64_t free_bytes, Version begun,
            bool by_own = false) noexcept {
     const Locked locked(lock_);
@@ -60,16 +66,16 @@ class FreeBases {
     if (version_of(epoch, stored) == begun)
       stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
   }
-  // True if no base was forgotten between the two versions of a device's base. Readings may have
-  // replaced it. Such a reading was before all calls that were under way at its end, since readings
-  // during calls of other threads replace no base (ImplicitObjects::device_was_read()).
+  // True if no base was forgotten between the moments of two versions of one device's base. A later
+  // reading may have replaced the base. Such a reading was taken while no other thread was inside a
+  // call, since otherwise it replaces no base (ImplicitObjects::device_was_read()).
   static bool none_forgotten_between(Version one, Version other) noexcept {
     return one >> serial_bits == other >> serial_bits;
   }
-  // Subtracts bytes that a call has taken, and that are accounted for, from the device's base; adds
-  // them if `bytes` is negative. `before`: the version of the device's base from before the call.
-  // If a base was forgotten since then, the present one may have been read in the middle of the
-  // call. Then it is forgotten, too.
+  // Subtracts from the device's base the bytes that a call has taken and that are entered in the
+  // ledger; adds them if `bytes` is negative (given back). `before`: the version of the device's
+  // base before the call. If a base was forgotten since then, the present one may have been read in
+  // the middle of the call. All bases are forgotten in that case.
   void took(DeviceOrdinal device, std::int64_t bytes, Version before) noexcept {
     if (bytes == 0) return;
     const Locked locked(lock_);
@@ -80,8 +86,8 @@ class FreeBases {
     else
       memory_may_change();
   }
-  // Notes that a call which may have taken memory of the device, or given some back, was not
-  // measured. The base stays known, but is no longer exact.
+  // Makes the device's base inexact (Base::is_exact), because a call that may have taken or given
+  // back memory of the device was not measured.
   void was_not_measured(DeviceOrdinal device) noexcept {
     const Locked locked(lock_);
     if (locked && is_kept(device)) stored_[device.value].is_exact = false;
@@ -95,11 +101,11 @@ class FreeBases {
   }
 
  private:
-  // A base. It is known while its epoch is the present one.
+  // A device's base as it is kept. It is known while `epoch` is equal to `epoch_`.
   struct Stored {
     std::uint64_t free_bytes = 0, epoch = 0;
     std::uint64_t serial = 0;               // number of times that the device's base was set
-    bool is_exact = false, by_own = false;  // as in Base
+    bool is_exact = false, by_own = false;  // Base::is_exact, Base::by_own
   };
   static constexpr std::uint64_t serial_bits = 24;
 
@@ -110,7 +116,7 @@ class FreeBases {
     return epoch << serial_bits | stored.serial % (std::uint64_t{1} << serial_bits);
   }
 
-  // Guards `stored_`. Nothing else is done while it is held.
+  // Guards `stored_`. Its holder calls neither the driver nor the program, and takes no other lock.
   FutexLock lock_;
   Stored stored_[LiveContexts::device_limit];
   // Rises each time that bases are forgotten.

@@ -8,8 +8,9 @@
 
 namespace cuwarden::tracking {
 
-// A set of addresses that the program has freed. It may take other addresses for members, the more
-// the more members it has. All functions may be called by several threads at once.
+// A set of addresses that the program has freed, in fixed memory. may_contain() may be true for
+// other addresses, too; the larger the set, the more often. All functions may be called by several
+// threads at once.
 class FreedAddresses {
  public:
   // Adds an address. Takes about 2 ns.
@@ -19,14 +20,15 @@ class FreedAddresses {
     if ((word.load(std::memory_order_relaxed) & mask) == 0)
       word.fetch_or(mask, std::memory_order_relaxed);
   }
-  // False if the address was certainly never added.
+  // True if the address was added; sometimes true although it was not. False: it was never added.
   bool may_contain(std::uint64_t address) const noexcept {
     const std::uint64_t bit = bit_of(address);
     return (words_[bit / 64].load(std::memory_order_relaxed) >> (bit % 64) & 1) != 0;
   }
 
  private:
-  static constexpr unsigned bits_log2 = 20;  // 128 KiB
+  // Logarithm to base 2 of the number of bits in `words_`, which take 128 KiB.
+  static constexpr unsigned bits_log2 = 20;
   static std::uint64_t bit_of(std::uint64_t address) noexcept {
     return address * 0x9e37'79b9'7f4a'7c15ULL >> (64 - bits_log2);
   }

@@ -34,8 +34,8 @@ class HandleSet {
   // Removes the handle from the set, since the driver may give it to another object.
   void remove(const void*) noexcept;
   // Removes all handles from the set. To be called when a module or context ends, because new
-  // kernels may get the handles of old ones. Also called if launches of known kernels may take
-  // device memory again.
+  // kernels may get the handles of old ones. To be called, too, when launches of known kernels may
+  // take device memory again.
   void forget_all() noexcept;
 
  private:
@@ -63,7 +63,8 @@ extern constinit HandleSet launched_kernels __attribute__((visibility("hidden"))
 // the device since then. Each element combines a device's ordinal and a kernel's handle, because
 // each device loads a library's kernel separately.
 extern constinit HandleSet loaded_kernels __attribute__((visibility("hidden")));
-// Executable graphs that the program has launched or uploaded.
+// Executable graphs that the program has launched or uploaded before. Only the first time takes
+// device memory. Some may be missing, because the set is full or forget_all() was called.
 extern constinit HandleSet submitted_graphs __attribute__((visibility("hidden")));
 
 }  // namespace cuwarden::tracking

@@ -36,8 +36,8 @@ class ImplicitMemory {
   // counts.
   std::uint64_t begin_span(DeviceOrdinal) noexcept;
   // Ends the measurement (span) with this number on the device. Returns true if the measurement
-  // counts: no other call of this process that may change the device's memory overlapped with it.
-  // Calls of other devices do not matter, unless they began before the span and have not ended.
+  // counts: no other call of this process that may change the device's memory overlapped with it. A
+  // call for another device matters only if it began before the span and has not ended.
   bool end_span(DeviceOrdinal, std::uint64_t span) noexcept;
   // Returns the number that the next span will have.
   std::uint64_t next_span() const noexcept { return next_span_.load(std::memory_order_acquire); }
@@ -56,13 +56,15 @@ class ImplicitMemory {
   void disturb_all_spans() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
-  // Does the same as disturb_spans(), and forgets all bases.
+  // Makes the measurements (spans) that are under way on the device not count, and forgets the
+  // bases of all devices, because another call may change the device's memory.
   void disturb(DeviceOrdinal device) noexcept {
     disturb_spans(device);
     bases.memory_may_change();
   }
 
-  // The readings from which the memory of several calls together is measured.
+  // Readings of devices' free memory, from which the memory that several calls took together is
+  // measured.
   FreeBases bases;
   // Other processes that may change a device's memory during a measurement.
   Neighbours& neighbours;
@@ -121,20 +123,22 @@ class ImplicitMemory {
   // to those of a context without launches. They live as long as this object.
   Launches* launches_of(DeviceOrdinal, ContextId) noexcept;
 
-  // Writes the device's name and UUID into the ledger, if that was not done. To be called before
-  // book() where the driver must not be called.
+  // Writes the device's name and UUID into the ledger, unless they are there already. This calls
+  // the driver, which book() then does not. So meet() must be called first if book() is called
+  // where the driver must not be called.
   void meet(DeviceOrdinal device) noexcept { device_readings_.meet(device); }
   // Adds a change of the device's implicit memory (which calls take without being asked for it) to
-  // the device's numbers in the ledger. Returns by how much they changed. Does nothing if the
-  // ordinal is not from 0 to 63. For a change of contexts, local memory or the heap, call
+  // the device's sums in the ledger. Returns by how much they changed. Does nothing if the ordinal
+  // is not from 0 to 63. For a change of contexts, local memory or the heap, call
   // ContextMemory::book() instead, which changes their records, too.
   ledger::ImplicitEffect book(DeviceOrdinal, const ledger::ImplicitChange&) noexcept;
-  // Forgets all kernels that were launched or loaded, and sets the implicit memory of all devices
-  // without a live context to 0 in the ledger. Must be called after a context has ended.
+  // Forgets all kernels that were launched or loaded and all graphs that were submitted. Sets the
+  // implicit memory of all devices without a live context to 0 in the ledger. Must be called after
+  // a context has ended.
   void context_ended() noexcept;
 
-  // Bytes of local memory that each thread of a kernel can have in a new context, without a launch
-  // that takes device memory for it. Measured: if a kernel needs 16 KiB for each thread, its launch
+  // Bytes of local memory that each thread of a kernel can have in a new context before a launch
+  // takes device memory for it. Measured: if a kernel needs 16 KiB for each thread, its launch
   // takes 15 KiB for each thread that the device can hold at once.
   static constexpr std::uint64_t initial_local_bytes = 1024;
 
@@ -160,7 +164,8 @@ class ImplicitMemory {
   Spans spans_[LiveContexts::device_limit];
   // Time that readings of devices have taken so far, in nanoseconds.
   std::atomic<std::uint64_t> reading_ns_{0};
-  // By device ordinal: true if the ledger holds implicit memory of the device.
+  // By device ordinal: true if book() has added implicit memory of the device to the ledger since
+  // the device last had no context.
   std::atomic<bool> booked_[LiveContexts::device_limit]{};
   Launches launches_[LiveContexts::device_limit];
 };

@@ -38,7 +38,8 @@ struct ImplicitObject {
   // (each device loads a copy of its own). no_device for streams, modules and executable graphs.
   DeviceOrdinal loaded_on = no_device;
 
-  // Returns the address of the object's record: the handle, with the device in its highest bits.
+  // Returns the address that the object has in its record: the handle, with the device's ordinal in
+  // its highest bits.
   DeviceAddress address() const noexcept {
     const std::uint64_t device =
         loaded_on == no_device ? 0 : static_cast<std::uint64_t>(loaded_on.value);
@@ -54,12 +55,13 @@ using Taken = std::optional<std::int64_t>;
 struct ObjectCall {
   const Caller& caller;        // the program's call
   const CurrentContext& here;  // the context in which the call was made
-  FreeBases::Base base;        // the device's base before the call
+  // The device's base (a reading of its free memory) before the call.
+  FreeBases::Base base;
   // Bytes of device memory that the call took; negative if it gave memory back. None: the call was
   // not measured.
   Taken taken;
-  // True if the device's memory changed during the call, but perhaps by another process, so that
-  // `taken` is none.
+  // True if `taken` is none because another process may have caused the change of the device's
+  // memory during the call.
   bool is_doubtful = false;
 };
 
@@ -67,7 +69,8 @@ struct ObjectCall {
 // measured ends of objects of one kind have shown. The driver keeps the rest for later objects.
 class GivenBack {
  public:
-  // `is_all`: true if all memory counts as given back until an end was measured; false: none.
+  // `is_all`: what is presumed until ends are measured. True: an end gives all memory back; false:
+  // it gives none back.
   explicit GivenBack(bool is_all) noexcept : is_all_(is_all) {}
   // Notes that an end, or several, gave back `given` of the `known` bytes that the objects had.
   void was_measured(std::uint64_t known, std::uint64_t given) noexcept {
@@ -96,15 +99,15 @@ class GivenBack {
 // driver took for them. All functions may be called by several threads at once, and leave errno as
 // it was.
 //
-// If a call could not be measured, its object waits until the device's free memory is read the next
-// time. By then it has fallen, since the reading before (the base, in FreeBases), by what all
-// waiting objects took together, and each gets an equal part. If another thread is inside a hooked
-// call at that moment, a later reading tells. If the base is forgotten before a reading tells, or
-// if another process may have memory of the device, the objects are counted, but their bytes stay
-// unknown.
+// If a call could not be measured, its object waits for the next reading of the device's free
+// memory. The difference to the reading before (the base, in FreeBases) is what all waiting objects
+// took together, and each gets an equal part. If another thread is inside a hooked call at that
+// moment, a later reading is used instead. Bytes stay unknown if the base is forgotten before a
+// reading, or if another process may have memory of the device. The objects are counted all the
+// same.
 //
-// The memory of an object that waits when it ends is found in the same way, if ends of its kind
-// give nothing back.
+// An object may end while it waits. If ends of its kind give nothing back, its memory is found in
+// the same way.
 //
 // Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
@@ -117,14 +120,14 @@ class ImplicitObjects final : public ReadingListener {
 
   // Records an object that the call has made in the current context.
   void made(const ObjectCall&, const ImplicitObject&) noexcept;
-  // Adds what the driver took for an object after it was made, such as at an executable graph's
-  // first launch. An object without a record is one that was made before recording began, or whose
-  // code was loaded when it was first needed; it then gets a record in the call's group, unless the
-  // driver took nothing.
+  // Adds the memory that the driver took for an object after it was made, such as at an executable
+  // graph's first launch. An object has no record if it was made before recording began, or if it
+  // is code that was loaded when it was first needed. It then gets a record in the call's group,
+  // unless the driver took nothing.
   void took_more(const ObjectCall&, const ImplicitObject&) noexcept;
 
-  // An object whose end has begun: its record, which is empty if it had none; its device; and the
-  // bytes of code on that device that ends with it.
+  // The result of begin_end() for an object: its record, which is empty if it had none; its device;
+  // and the bytes of code on that device that ends with it.
   struct Ending {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
@@ -137,17 +140,18 @@ class ImplicitObjects final : public ReadingListener {
   // be called before the driver's call that destroys the object, since another thread may get the
   // handles afterwards.
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
-  // Subtracts the bytes that the end of an object gave back from the device's sum of its kind. To
-  // be called after the driver's call. `Ending`: the object, from begin_end(). `Taken`: bytes that
-  // the call took, negative for bytes given back. If none (not measured), a part of the object's
-  // bytes counts as given back: the same part as at measured ends of its kind (GivenBack).
+  // Subtracts from the device's sum of the kind the bytes that the end of an object gave back. To
+  // be called after the driver's call that destroyed it. `Ending`: the result of begin_end().
+  // `Taken`: bytes that the driver's call took; negative: it gave them back; none: not measured. If
+  // not measured, a part of the object's bytes counts as given back: the same part as at measured
+  // ends of its kind (GivenBack).
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
-  // ended, but the code's bytes stay in the device's sum. If the object waited, its bytes stay
-  // unknown, and its part of the next difference counts as kept.
+  // ended, but the code's bytes stay in the device's sum. If the object was waiting for a reading,
+  // its bytes stay unknown. Its part of the difference then counts as memory that the driver keeps.
   void not_ended(const Ending&) noexcept;
 
-  // Forgets objects of the context that wait, because the context has ended.
+  // Removes the objects of a context that has ended from those that wait for a reading.
   void context_ended(ContextId) noexcept;
   // Returns the object that stands for the code of a kernel on the device, which is loaded when the
   // kernel is first needed. `kernel`: a CUfunction or CUkernel, as a number.
@@ -161,25 +165,28 @@ class ImplicitObjects final : public ReadingListener {
   std::uint64_t reading_begins(DeviceOrdinal device) noexcept override {
     return implicit_.bases.reading_begins(device);
   }
-  // Gives the objects that wait on the device what they took, as the reading tells: the difference
-  // to the reading before. If none waits, a difference is a sign of another process. Makes the
-  // reading the device's base.
+  // Gives the objects that wait on the device their parts of the difference between this reading
+  // and the device's base. If none waits, a difference is a sign of another process. Then makes the
+  // reading the device's base. While another thread is inside a hooked call, does nothing of this
+  // if a base is known. Returns false: the device's memory is not changed.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t begun) noexcept override;
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
-  // Does the work of device_was_read() beside other processes, by the bytes of the device that this
-  // process holds, as NVML tells: the device's bytes less these are the base from then on. `begun`:
-  // the version of the device's base from before NVML was asked.
+  // Does the work of device_was_read() while other processes may hold memory of the device. Uses
+  // `own_bytes`, the bytes that this process holds, as NVML reports them. The device's total less
+  // these bytes becomes the base, or the free bytes if no other process is left. `begun`: the
+  // version of the device's base from before NVML was asked.
   void own_was_read(DeviceOrdinal, const driver::DeviceReading&, std::uint64_t own_bytes,
                     FreeBases::Version begun) noexcept;
 
  private:
-  // Most objects that can wait at the same time, on all devices; further ones are only counted.
+  // Most objects that can wait for a reading at the same time, on all devices. The bytes of further
+  // ones stay unknown.
   static constexpr std::size_t most_waiting = 512;
-  // Most bytes that one object can have taken. For a larger difference between two readings,
-  // another process has taken memory.
+  // Most bytes that one object is believed to take. If two readings differ by more, another process
+  // has taken memory.
   static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
-  // An object whose memory is not known yet, or several that have ended.
+  // An object that waits for a reading to tell its bytes; or several that waited when they ended.
   struct Waiting {
     ImplicitObject object;
     DeviceOrdinal device;
@@ -188,15 +195,15 @@ class ImplicitObjects final : public ReadingListener {
     ContextId context;
     FreeBases::Version base_version = 0;  // version of the device's base before the object's call
     bool is_new = false;  // true if the call that waits is the one that made the object
-    // Number of objects of the group for which the entry stands, all of which have ended; 0: it
-    // stands for `object`, which lives.
+    // Number of ended objects of the group for which the entry stands. 0: it stands for `object`,
+    // which lives.
     std::uint64_t ended = 0;
     bool is_of(const ImplicitObject& other) const noexcept {
       return ended == 0 && object.space == other.space && object.handle == other.handle;
     }
   };
 
-  // True if the device's implicit memory is summed up: its ordinal is from 0 to 63.
+  // True if the ledger has sums of the device's implicit memory: its ordinal is from 0 to 63.
   static bool has_sums(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < LiveContexts::device_limit;
   }
@@ -204,19 +211,20 @@ class ImplicitObjects final : public ReadingListener {
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
   // Adds a record of the object that Waiting describes. `doubt`: record_bytes_uncertain,
-  // record_bytes_shared or 0. `difference`: as in RecordFields.
+  // record_bytes_shared or 0. `difference`: RecordFields::difference.
   void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt,
                   std::uint16_t difference = 0) noexcept;
-  // Adds bytes to the record of the object that Waiting describes, and changes how certain they
-  // are. If it has no record, makes one if `may_make` is true, and else drops the bytes. Does
-  // nothing if there are neither bytes nor flags to set.
+  // Adds bytes to the record of the object that Waiting describes, and changes the flags that say
+  // how certain its bytes are. If the object has no record, makes one if `may_make` is true, and
+  // otherwise drops the bytes. Does nothing if there are neither bytes nor flags to set.
   void add_bytes(const Waiting&, std::uint64_t bytes, ledger::CertaintyChange,
                  bool may_make) noexcept;
-  // Looks for a sign of another process: the reading differs from the device's exact base, which
-  // had this version before the reading and after it.
+  // Looks for a sign of another process: a reading that differs from the device's exact base.
+  // `begun`: the version of the base before the reading; the base is used only if it still has this
+  // version.
   void look_for_neighbours(DeviceOrdinal, const driver::DeviceReading&,
                            FreeBases::Version begun) noexcept;
-  // Removes all objects that wait and for which is_gone(entry) is true.
+  // Removes those objects that wait for a reading and for which is_gone(entry) is true.
   template <class IsGone>
   void forget_waiting(IsGone is_gone) noexcept {
     if (count_.load(std::memory_order_relaxed) == 0) return;
@@ -227,33 +235,39 @@ class ImplicitObjects final : public ReadingListener {
         std::remove_if(begin, begin + count_.load(std::memory_order_relaxed), is_gone);
     count_.store(static_cast<std::uint32_t>(left - begin), std::memory_order_relaxed);
   }
-  // Returns the bytes that an object gets in addition to those that the driver took for it: a part
-  // of what the driver kept from objects of this kind that have ended.
+  // Returns bytes that a new object's record gets in addition to `taken`, the bytes that the driver
+  // took for it. They are a part of the memory that the driver kept from ended objects of this
+  // kind.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
-  // Returns the version of the device's base if the object may be entered in `waiting_`, until the
-  // next reading of the device's free memory tells what the call has taken. Returns none if a base
-  // was forgotten since the call began, `waiting_` has no room, or the object is in it already.
+  // Returns the version of the device's base if the object may be entered in `waiting_`. The next
+  // reading of the device's free memory then tells its bytes. Returns none if no base is known or
+  // one was forgotten since the call began, `waiting_` has no room, or the object is in it already.
+  // Returns none, too, if another process may hold memory of the device and the base is the
+  // driver's figure (Base::by_own false).
   std::optional<FreeBases::Version> base_to_wait_on(const ObjectCall&,
                                                     const ImplicitObject&) noexcept;
   void wait(const Waiting&) noexcept;
-  // Notes in the object's record that the bytes which it waited for stay unknown.
+  // Marks the bytes in the object's record as uncertain, because no reading will tell the bytes for
+  // which it waited.
   void give_up(const Waiting&) noexcept;
   // True if the program has managed memory for the device, which changes its free bytes at any
   // time.
   bool has_managed(DeviceOrdinal) const noexcept;
-  // Gives the objects that wait on the device what they took, by a reading of its free bytes, and
-  // forgets those that can never be settled. Objects that waited when they ended have parts, too.
-  // `begun`: the version of the device's base from before the reading, `base`: its base now;
-  // `by_own`: as in FreeBases::Base, for `free_bytes`. Returns true if an object with this version
-  // waits, or waited when it ended.
+  // Gives the objects that wait on the device their bytes, by a reading of its free bytes, and
+  // removes them. Also removes objects that can never get their bytes, since their base was
+  // forgotten. `begun`: the version of the device's base from before the reading. `base`: its base
+  // now. `by_own`: FreeBases::Base::by_own for `free_bytes`. Returns true if an object waited on
+  // the base with this version, ended ones included.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Version begun) noexcept;
-  // True if a difference of the device's free bytes to its base may be what waiting objects have
-  // taken: one object can take as much, or NVML tells that no other process has taken it.
+  // True if waiting objects may have taken the bytes by which the device's free bytes are below its
+  // base. That is so if one object can take as much, or if NVML shows that no other process holds
+  // memory.
   bool is_plausible(DeviceOrdinal, const FreeBases::Base&, std::uint64_t free_bytes) noexcept;
-  // Makes the entry of an object that ends one that stands for ended objects, or counts it in such
-  // an entry. If ends of its kind give memory back, forgets the entry. Returns true if the object
-  // waited. `group`: group of the object's record, which counts its bytes; 0: it has none.
+  // Changes the entry in `waiting_` of an object that ends: it then stands for an ended object,
+  // together with others of its group. If ends of this kind give memory back, removes the entry
+  // instead. Returns true if the object was waiting. `group`: group of the object's record; 0: it
+  // has none.
   bool end_waiting(const ImplicitObject&, GroupId group) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Returns the share of objects' bytes that ends of this kind give back to the device.

@@ -31,46 +31,52 @@ class PythonStacks {
   std::uint64_t state_of_thread() const noexcept {
     return python_ ? python_->state_of_thread() : 0;
   }
-  // True if the interpreter ends, and frees the objects that are left, or has ended. An earlier
-  // call must have met it running.
+  // True if the interpreter has ended, or has begun to end and frees its remaining objects. False
+  // if no call of this function has found the interpreter running before.
   bool interpreter_has_ended() noexcept {
     if (is_initialized_ == nullptr) return false;
     if (is_initialized_() == 0) return was_running_.load(std::memory_order_relaxed);
     was_running_.store(true, std::memory_order_relaxed);
     return false;
   }
-  // Makes interpreter_has_ended() false until it meets a running interpreter again.
+  // Makes interpreter_has_ended() return false, until a call of it finds the interpreter running
+  // and a later one finds that it has ended.
   void forget_interpreters_end() noexcept { was_running_.store(false, std::memory_order_relaxed); }
-  // Tells if the calling thread runs the frames of its state: a thread may have handed the state to
-  // another one.
+  // The answer of runs(): does the calling thread run the Python frames of its state? It may have
+  // handed the state to another thread.
   enum class Runs : std::uint8_t {
-    no,       // it does not
-    yes,      // it does
-    unknown,  // is_inside() tells, once the native stack was walked
+    no,       // the thread does not run these frames
+    yes,      // the thread runs these frames
+    unknown,  // only is_inside() can say, after a walk of the native stack
   };
-  // Tells if the calling thread runs the frames of `state`, the result of state_of_thread(), not 0.
-  // `native`: the native stack's name; 0: it is not known. With CFrames, it is not used.
-  // `generation`: as in KnownChains.
+  // Returns whether the calling thread runs the frames of `state`, the result of state_of_thread(),
+  // not 0. `native`: the native stack's name; 0: it is not known. Python 3.10 to 3.12 has CFrames,
+  // by which the answer is found without `native`. `generation`: as in KnownChains.
   Runs runs(std::uint64_t state, std::uint32_t native, std::uint32_t generation) const noexcept;
-  // True if the calling thread is inside the interpreter, as far as its native frames tell. Always
-  // true with CFrames, since runs() has told already. Only if state_of_thread() is not 0.
+  // True if the calling thread is inside the interpreter, as its native frames show. Always true
+  // for Python 3.10 to 3.12, where runs() gives the answer by CFrames. To be called only if
+  // state_of_thread() is not 0.
   bool is_inside(std::span<const std::uint64_t> native) const noexcept {
     return python_->layout().has_cframes() || python_->has_evaluation(native);
   }
-  // Notes for runs() if the native stack with this name, not 0, has Python frames to be read. Does
-  // nothing for versions with CFrames.
+  // Stores the result of is_inside() for the native stack with this name, not 0, so that runs()
+  // finds it later. Does nothing for Python 3.10 to 3.12, which has CFrames. `generation`: as in
+  // KnownChains.
   void note(std::uint32_t native, std::uint32_t generation, bool is_inside) noexcept;
   // Fills the chain with the calling thread's Python frames. `state` is the result of
-  // state_of_thread(), not 0. The thread must run them. Returns false if there are none.
+  // state_of_thread(), not 0. The thread must run the frames of this state (runs()). Returns false
+  // if there are none.
   bool read(std::uint64_t state, stacks::python::FrameChain& chain) noexcept;
-  // True if read() would give these frames, which it has given before. `state` is the result of
-  // state_of_thread(), not 0. The thread must run its frames. `frames` is not empty.
+  // True if the calling thread has exactly the Python frames in `frames`, which read() has given
+  // before and which are not empty. `state` is the result of state_of_thread(), not 0. The thread
+  // must run the frames of this state (runs()).
   bool has_frames(std::uint64_t state,
                   std::span<const stacks::python::PythonFrame> frames) const noexcept {
     return python_->has_frames(state, frames);
   }
-  // The result of merge(): the number of frames, if outer frames are missing, and if the functions
-  // of all Python frames could be stored. A frame whose function could not be stored has row 0.
+  // The result of merge(). `count`: number of frames. `truncated`: true if outer frames are
+  // missing. `is_whole`: false if the function of a Python frame could not be stored in the ledger;
+  // such a frame has row 0.
   struct Stored {
     std::size_t count = 0;
     bool truncated = false;
@@ -81,18 +87,19 @@ class PythonStacks {
   Stored merge(const stacks::python::NativeStack&, const stacks::python::FrameChain&,
                std::span<std::uint64_t> frames) noexcept;
 
-  stacks::python::KnownChains known;  // groups of stacks that came before
+  stacks::python::KnownChains known;  // groups of stacks with Python frames, by their frames
 
  private:
   ledger::Writer& ledger_;
   HostProcess* const process_;
   std::optional<stacks::python::Interpreter> python_;  // the interpreter; empty: there is none
-  // For versions without CFrames: native stacks, by their names, that is_inside() has told about.
-  // An entry has the name, a bit for the answer, and 31 bits of the generation.
+  // Results that note() has stored, for versions of Python without CFrames. An entry has the native
+  // stack's name, a bit for the result, and 31 bits of the generation. The name chooses the entry;
+  // 0: unused.
   static constexpr std::size_t most_noted = 1024;
   std::atomic<std::uint64_t> noted_[most_noted]{};
   int (*is_initialized_)() = nullptr;  // Py_IsInitialized, also of builds whose frames are not read
-  std::atomic<bool> was_running_{false};  // true once interpreter_has_ended() met a running one
+  std::atomic<bool> was_running_{false};  // true once the interpreter was found running
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

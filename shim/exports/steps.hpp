@@ -5,14 +5,14 @@
 
 namespace cuwarden::shim {
 
-// Counts a step of the program that begins now. `name`: its name; empty: none, and that of an
-// earlier step stays. Starts no recording: of steps before the first CUDA call, only the number,
-// and the time and the name of the last one are kept. All threads may call the function at any
-// time. Leaves errno as it was.
+// Counts a step of the program that begins now. `name`: the step's name; empty: the step has none,
+// and the latest named step goes on. Does not start recording. Before the first CUDA call, only the
+// number of steps is kept, with the start of the last step and the latest name. All threads may
+// call the function at any time. Leaves errno as it was.
 void begin_step(std::string_view name = {}) noexcept;
 
-// Ends the part of the run that has the name of the last step with a name. All threads may call the
-// function at any time. Leaves errno as it was.
+// Ends the named step that is under way, if there is one: later allocations belong to no named
+// step. All threads may call the function at any time. Leaves errno as it was.
 void end_named_step() noexcept;
 
 }  // namespace cuwarden::shim

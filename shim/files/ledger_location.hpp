@@ -13,11 +13,11 @@ namespace cuwarden::shim {
 // Makes the ledger, the memory-mapped file with the allocation records of this process. The file
 // lies in the first of these folders that can hold it: CUWARDEN_LEDGER_DIR, the report's folder,
 // $TMPDIR (if absolute), /dev/shm, /tmp. If none can, the ledger is in anonymous memory, without a
-// file. Warns if CUWARDEN_LEDGER_DIR is set but cannot hold it. Then removes ledgers of dead
-// processes of the program from the file's folder, except the CUWARDEN_REPORT_KEEP newest; if this
-// setting is 0, removes none. `report_path`: absolute path of the report, or /dev/null for no
-// report, whose folder is not used. `pid`: this process's. Returns null if there is no memory; the
-// writer is never destroyed. May throw std::bad_alloc.
+// file. Warns if CUWARDEN_LEDGER_DIR is set but cannot hold it. Then removes ledgers that dead
+// processes of the same program have left in that folder, except the CUWARDEN_REPORT_KEEP newest;
+// if this setting is 0, removes none. `report_path`: absolute path of the report; /dev/null for no
+// report, whose folder is not used. `pid`: pid of this process. Returns null if there is no memory.
+// The returned writer is never destroyed. May throw std::bad_alloc.
 ledger::Writer* make_ledger(const Settings&, const std::string& report_path, int pid);
 
 // Returns the end of an error message about a report that could not be written. The text says that

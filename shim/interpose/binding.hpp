@@ -13,9 +13,9 @@ namespace cuwarden::shim {
 // CUDA functions that opened libraries define, for the calls of one module. An opened library was
 // loaded by dlopen after the program's start, and contains neither a CUDA runtime nor libcuda.
 struct OpenedDefinitions {
-  // True if the calling module is an opened library whose calls by name reach the functions that it
-  // defines itself: those of the runtime (cudaFree and others), or of the driver (cuMemFree_v2 and
-  // others).
+  // True if the calling module is an opened library that defines CUDA functions itself, and if its
+  // calls by name reach these: functions of the runtime (such as cudaFree), or of the driver (such
+  // as cuMemFree_v2).
   bool callers_runtime = false, callers_driver = false;
   // Addresses of cudaFree and cuMemFree_v2 that dlsym(RTLD_NEXT) finds for the shim, in the
   // loader's global scope. Null if it finds no such function, or if no opened library defines it.
@@ -32,7 +32,8 @@ struct RuntimeBinding {
   // Runtime functions to which the loader would have bound the module's calls without the shim;
   // some may be another library's wrappers.
   driver::RealRuntime next{};
-  // Functions of the libcudart itself, for a wrapper that calls the runtime by name.
+  // Functions of the libcudart itself. A call goes on to them if a wrapper in `next` makes it by
+  // name.
   driver::RealRuntime bottom{};
 };
 // Returns the runtime functions that the calls of the module `caller` go on to. If the calling code

@@ -32,8 +32,8 @@ void unloading_begins();
 void unloading_ends(bool has_unloaded);
 
 // Returns the version of the CUDA runtime (libcudart) that belongs to the first module which called
-// a hook, as cudaRuntimeGetVersion tells it: 13000 for 13.0. If that module has no runtime, the
-// version of one in the process. 0 as long as no version is known.
+// a hook, as cudaRuntimeGetVersion tells it: 13000 for 13.0. If that module has no runtime, returns
+// the version of another runtime in the process. Returns 0 as long as no version is known.
 int runtime_version();
 
 }  // namespace cuwarden::shim

@@ -53,8 +53,8 @@ bool is_in_driver(std::uintptr_t address);
 void keep_driver_loaded();
 
 // Returns the hook for the function of libcuda at this address, as a pointer to give to the program
-// after a lookup; null if the function has no hook or is not libcuda's. The address is looked up,
-// not a name, because one name of cuGetProcAddress stands for several versions of a function.
+// after a lookup; null if the function has no hook or is not libcuda's. The key is the address,
+// because cuGetProcAddress finds several versions of a function by one name.
 void* hook_for(const void* real_function);
 
 // True if this is a function of libcuda that has no row in hooks.def or known_functions.def. False
@@ -69,9 +69,10 @@ void* hook_named(std::string_view name);
 // such hook; always null for a function of the runtime.
 void* looked_up_hook_named(std::string_view name);
 
-// True if the name, such as cuMemAlloc_v3, is any version of a driver function that has a hook, or
-// a driver function that makes the device read or write memory. If a lookup gives the program a
-// function of such a name that has no hook itself, cuwarden cannot record its calls.
+// True if the name, such as cuMemAlloc_v3, is any version of a driver function that cuwarden needs
+// to see called: one with a hook, or one that makes the device read or write memory. If a lookup
+// gives the program a function of such a name that has no hook itself, cuwarden cannot record its
+// calls.
 bool is_version_of_a_hook(std::string_view name);
 
 // The shim's exported hooks, with one slot for each row of hooks.def, in its order. Their calls go

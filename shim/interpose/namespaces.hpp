@@ -11,9 +11,9 @@ void note_dlmopen() noexcept;
 // libcuda, whose calls the shim does not record.
 bool dlmopen_was_called() noexcept;
 
-// True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's, so that its
-// calls are not recorded. Reads /proc/self/maps; false if that file cannot be read, or without
-// memory for it.
+// True if a libcuda is mapped in another linker namespace (dlmopen) than the shim's: calls of that
+// libcuda are not recorded. Reads /proc/self/maps. False also if that file cannot be read, or
+// without memory for its text.
 bool is_driver_out_of_sight() noexcept;
 
 }  // namespace cuwarden::shim

@@ -5,19 +5,22 @@
 
 namespace cuwarden::shim {
 
-// Returns what a look-up gives to the program for the function `found` of libcuda, which has no
-// hook: an entry if cuwarden does not know the function, and `found` itself otherwise. `name`: name
-// by which the program has asked. Names that are no CUDA functions ("cudbgApiInit") get no entry.
-// Equal functions get equal entries. Once all entries are used, counts the look-up as a call, and
-// returns `found`.
+// Returns the address that a look-up must give to the program for `found`, a function of libcuda
+// that has no hook. If cuwarden knows the function, that is `found` itself. Otherwise it is an
+// entry: code of the shim that notes each call and then jumps to `found`. `name`: name by which the
+// program has looked the function up. Names that are no CUDA functions' ("cudbgApiInit") get no
+// entry. Each function gets one entry, however often it is looked up. If all entries are used,
+// notes a call at once, and returns `found`.
 void* entry_if_unknown(void* found, const char* name);
 
-// Notes a call, as an entry would, if libcuda has a function of this name that cuwarden does not
-// know. For look-ups whose answer cannot be replaced.
+// Notes a call of the driver function `name` (driver::note_unknown_call()) if libcuda exports it
+// and cuwarden does not know it. For look-ups that give the program the function itself, so that
+// its calls cannot be noticed.
 void note_if_unknown(const char* name);
 
-// True if a loaded object is linked with a function of libcuda that cuwarden does not know, so that
-// its calls pass no entry. Notes the call.
+// True if a loaded object is linked with a function of libcuda that cuwarden does not know. Its
+// calls of the function cannot be noticed, so a call is noted at once
+// (driver::note_unknown_call()).
 bool is_linked_with_unknown();
 
 }  // namespace cuwarden::shim

@@ -11,7 +11,8 @@
 
 namespace cuwarden::shim {
 
-// Words of a line about a failed request, beside the request itself.
+// Texts for a line to the user about a failed request. The request itself gives the rest of the
+// line: its size and its device.
 struct FailureWords {
   std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
   std::string_view api;       // CUDA function that the program called
@@ -19,54 +20,62 @@ struct FailureWords {
   std::string_view report;    // path of the report on disk; empty: there is none
 };
 
-// Writes a line about a failed request, once for each verdict (cause). If the program's caching
-// allocator repeats a refused request before the program sees an error, the words are kept until
-// the request fails again, or until the process ends. Safe for all threads, also in signal handlers
-// that interrupt a call.
+// Writes lines to the user about requests that failed for lack of memory, one line for each verdict
+// (cause). The program's caching allocator may repeat a refused request before the program sees an
+// error. Then the words of the line are kept, until the request fails again or the process ends.
+// Safe for all threads, also in signal handlers that interrupt a call.
 class FailureLines {
  public:
-  // Forgets all words and verdicts. To be called before all other functions, and in a forked child.
+  // Forgets all kept words, and that lines were written. To be called before all other functions,
+  // and in a forked child.
   void reset() noexcept;
-  // True if a line about the verdict was written.
+  // True if a line about the verdict (a value of the enum Verdict below 32) was written.
   bool has_told(std::uint32_t verdict) const noexcept {
     return (told_.load(std::memory_order_relaxed) & 1u << verdict) != 0;
   }
-  // Writes a line about the request of the incident, which the program sees fail.
+  // Writes a line about the request of the incident, for which the program gets an error now. Does
+  // nothing if a line about the verdict was written.
   void tell(const rescue::Incident&, const FailureWords&);
-  // Keeps the words about the incident, whose request the program's allocator repeats. Forgets the
-  // words about the oldest such incident if there are more than four. `now_ns`: time
-  // in ns since the process's start.
+  // Keeps the words about an incident whose request the program's allocator will repeat. Does
+  // nothing if a line about the verdict was written. Words of at most four incidents are kept, the
+  // latest ones. `now_ns`: time in ns since the process's start.
   void keep(const rescue::Incident&, const FailureWords&, std::uint64_t now_ns) noexcept;
-  // Forgets the words about requests that equal that of the incident, by which the allocator has
-  // repeated them.
+  // Forgets kept words about incidents whose request equals that of `Incident`. To be called if
+  // that request has failed: it was the allocator's repetition of theirs, and gets a line of its
+  // own.
   void forget(const rescue::Incident&) noexcept;
-  // Writes a line about the request `failed` if words about `counted`, the incident that counts it,
-  // are kept. Words that are older than ten seconds are said to be of the first refusal. Forgets
-  // the words.
+  // Writes the line about the request of `failed`, which the allocator has repeated in vain, and
+  // forgets its words. Does nothing if no words are kept. `counted`: the incident in the ledger
+  // that counts the request, with which the words were kept. `now_ns`: time in ns since the
+  // process's start. If the words are older than ten seconds, the line says that they tell of the
+  // first refusal.
   void failed_again(const rescue::Incident& failed, IncidentId counted,
                     std::uint64_t now_ns) noexcept;
-  // Writes the lines whose words are still kept, of incidents whose request was never served. To be
-  // called when the process ends. Writes nothing if memory is lacking.
+  // Writes the lines whose words are still kept, if not all requests of their incident were served
+  // in the end. `Reader` reads this process's ledger. To be called when the process ends. Writes
+  // nothing if memory is lacking.
   void end(const ledger::Reader&) noexcept;
 
  private:
-  // The words about an incident whose request the program's allocator repeats. Texts are cut to
-  // their length, and end with a zero byte.
+  // The words (FailureWords) about an incident whose request the program's allocator repeats. Texts
+  // are cut to the length of their arrays, and end with a zero byte.
   struct Kept {
     std::atomic_flag is_in_use{};  // set while a thread reads or writes the other members
-    // Row of the incident in the ledger; 0: no words are kept. Read without is_in_use, too.
+    // Row of the incident in the ledger; 0: no words are kept. May be read without is_in_use being
+    // set.
     std::atomic<std::uint32_t> incident{0};
     std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
     rescue::Request request;    // the refused request
     std::uint64_t time_ns = 0;  // time of the refusal, in ns since the process's start
     char api[64]{}, cause[320]{}, report[256]{};
   };
-  // Writes the line unless one about the verdict was written.
+  // Writes the line to the log, unless a line about the verdict was written before.
   void write_once(std::uint32_t verdict, std::string_view line) noexcept;
 
   std::atomic<std::uint32_t> told_{0};  // verdicts about which a line was written: a bit each
-  std::atomic<std::uint32_t> next_{0};  // number of times that words were kept
-  Kept kept_[4];                        // words that wait for the next request
+  // number of times that words were kept, which selects the next element of kept_
+  std::atomic<std::uint32_t> next_{0};
+  Kept kept_[4];  // words about incidents whose requests may be repeated
 };
 
 }  // namespace cuwarden::shim

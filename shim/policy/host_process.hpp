@@ -27,9 +27,11 @@ class ThisProcess final : public HostProcess {
   // the lock of the Python interpreter; for other names, and without Python in the process, returns
   // false.
   bool holds_lock(std::string_view name) noexcept override;
-  // Looks among the objects that were loaded before the program ran.
+  // Looks for a Python interpreter among the objects that were loaded before the program ran.
+  // Stores what it exports in the parameter, and returns true. Returns false if there is none.
   bool find_python(PythonSymbols&) noexcept override;
-  // Writes a warning.
+  // Warns in the log that call stacks have no Python frames, because this build of Python cannot be
+  // read. `version`: 0x030e for 3.14; 0: before 3.9.
   void python_not_read(std::uint32_t version) noexcept override;
   // Returns the bytes of host memory that cuwarden may still take: the available RAM, or the memory
   // that the process's cgroup has left if this is less, minus a reserve of 256 MiB. 0 if less than
@@ -37,8 +39,8 @@ class ThisProcess final : public HostProcess {
   // MiB).
   std::uint64_t host_room_bytes() noexcept override;
   // Starts a detached thread that calls work(argument) with the program's signals blocked, and
-  // returns true. Returns false if no thread could be started. `argument` must stay valid until
-  // `work` no longer uses it. Keeps errno.
+  // returns true. Returns false if no thread could be started. `argument` must stay valid as long
+  // as `work` uses it. Keeps errno.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override;
 };
 // The object that answers questions about the process that the shim is loaded into.

@@ -15,9 +15,10 @@ namespace cuwarden::shim {
 // partly live slabs (2 MiB units) of the driver. All other values: never.
 serving::PoolUse pool_use(PoolMode) noexcept;
 
-// Returns the longest time in nanoseconds, in all for one refused request, for which the program's
-// work on devices may be paused to move the pool's memory (meshing): CUWARDEN_MESH_PAUSE. 0 with
-// CUWARDEN_MESH=off, and if CUWARDEN_POOL is `off` or `rescue`: then nothing is moved.
+// Returns the value of CUWARDEN_MESH_PAUSE in nanoseconds: the longest time for which the program's
+// work on devices may be paused to move the pool's memory (meshing), in all for one refused
+// request. 0 with CUWARDEN_MESH=off, and if CUWARDEN_POOL is `off` or `rescue`: then nothing is
+// moved.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
 
 // Returns the limits of spilling (host memory behind device pointers) by CUWARDEN_SPILL: most bytes

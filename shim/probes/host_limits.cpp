@@ -179,8 +179,8 @@ HostLimits read_host_memory() noexcept {
   return limits;
 }
 
-// The kernel drops the page cache before it refuses memory. The cgroup's cache counts as available,
-// too, except for its active part.
+// The kernel drops the page cache before it refuses memory, so the cache counts as available. Some
+// of the cgroup's cache may be in use, so a quarter of it does not count.
 std::uint64_t host_memory_left() noexcept {
   const HostLimits limits = read_host_memory();
   std::uint64_t room = UINT64_MAX;

@@ -1,5 +1,5 @@
-// Loads NVML, NVIDIA's management library, and asks it about devices. NVML's types and codes stand
-// here as numbers, since nvml.h is not in every CUDA Toolkit:
+// Loads NVML, NVIDIA's management library, and asks it about devices. NVML's types and codes are
+// written as numbers here, since nvml.h is not in every CUDA Toolkit:
 // https://docs.nvidia.com/deploy/nvml-api.
 #pragma once
 

@@ -29,12 +29,12 @@ struct UnifiedCgroup {
 UnifiedCgroup own_unified_cgroup() noexcept;
 
 // Returns the cgroup's limit on the memory of the device with this UUID (cuDeviceGetUuid_v2). If
-// the cgroup has none, returns that of the nearest cgroup above that has one. If the folder of the
-// cgroup with that limit has `dmem.max`, the limits above it count as well, and the one that leaves
-// the fewest bytes unused is returned. Null if there is no limit, as for a MIG slice, or if NVML
-// cannot be loaded or does not tell. `cgroup`: path of the cgroup's folder below /sys/fs/cgroup.
-// Never throws; keeps errno and dlerror. Must not be called under a lock or in a signal handler,
-// since it loads NVML. `library`: file name of NVML.
+// the cgroup has none, returns that of the nearest cgroup above that has one. If that cgroup's
+// folder has the file `dmem.max`, the limits of the cgroups above it count as well. The function
+// then returns the limit that leaves the fewest bytes unused. Null if there is no limit, as for a
+// MIG slice, or if NVML cannot be loaded or does not tell. `cgroup`: path of the cgroup's folder
+// below /sys/fs/cgroup. Never throws; keeps errno and dlerror. Must not be called under a lock or
+// in a signal handler, since it loads NVML. `library`: file name of NVML.
 std::optional<NvmlCgroupLimit> read_nvml_cgroup_limit(
     std::span<const char, 16> uuid, const char* cgroup,
     const char* library = "libnvidia-ml.so.1") noexcept;

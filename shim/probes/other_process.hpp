@@ -18,12 +18,14 @@ struct ProcessFacts {
   // State of the process: unknown, alive, zombie, or stuck in the kernel after a SIGKILL.
   ledger::RunState run_state = ledger::RunState::unknown;
   std::uint32_t parent = 0;            // pid of the parent process
-  std::int64_t start_realtime_ns = 0;  // start of the process, since 1970
-  // Path of the program's file. If the link to it cannot be read, as for other users' processes,
-  // only its name, of which the kernel keeps 15 characters. `parent_program`: that of the parent.
+  std::int64_t start_realtime_ns = 0;  // start of the process, in ns since 1970 (UTC)
+  // Path of the program's file. If the kernel does not tell the path, as for other users'
+  // processes, the program's name, of which the kernel keeps 15 characters. `parent_program`: path
+  // or name of the parent process's program.
   std::string program, parent_program;
   std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
-  bool is_of_another_user = false;  // true if the uid is known, and is not the caller's real one
+  // true if the process's uid is known, and is not the caller's real uid
+  bool is_of_another_user = false;
   // Owners that the process's cgroup names; empty: it names none.
   std::string job;        // id of the Slurm job
   std::string container;  // id of the container; for LXC its name
@@ -40,9 +42,10 @@ class OtherProcesses {
   explicit OtherProcesses(const char* proc = "/proc", const char* passwd = "/etc/passwd") noexcept
       : proc_(proc), passwd_(passwd) {}
 
-  // Returns the facts about the process with this pid. Takes less than 1 ms, or some 10 ms for a
-  // process that was killed and waits in the kernel, which is looked at again. After 8 such
-  // processes, the state of further ones is unknown. Keeps errno. May throw std::bad_alloc.
+  // Returns the facts about the process with this pid. Takes less than 1 ms. Takes some 10 ms for a
+  // process that was killed but is still in the kernel, because its state is read again after a
+  // pause. Only 8 such processes are read again; the state of further ones is unknown. Keeps errno.
+  // May throw std::bad_alloc.
   ProcessFacts facts_of(std::uint32_t pid);
   // Calls visit(pid) for each process that has the file of a GPU open, except for the caller and
   // its descendants. Sees only processes whose descriptors the caller may look at. Stops if visit()
@@ -59,7 +62,8 @@ class OtherProcesses {
   const char* const proc_;
   // Path of the file that is read as /etc/passwd.
   const char* const passwd_;
-  // Number of killed processes in the kernel that may still be looked at again, to see if they end.
+  // Number of killed processes, still in the kernel, whose state may yet be read again to see if
+  // they end.
   int waits_left_ = 8;
   std::map<std::uint64_t, std::string> users_;  // names by uid, of users that were looked up
 };

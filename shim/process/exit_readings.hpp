@@ -7,23 +7,20 @@
 
 namespace cuwarden::shim {
 
-// True if the driver will probably answer now: no device is lost, the calling thread has
-// interrupted neither the driver nor a signal handler's program, and other threads are not inside
-// the driver. Waits up to 20 ms for threads that are. `frame`: __builtin_frame_address(0) of the
-// calling function, from which the stack is searched for a signal handler. False, too, if the
-// calling thread's stack cannot be walked to its end.
+// True if the driver will probably answer now: no device is lost, no other thread stays inside the
+// driver, and the calling thread's stack has no frame of the driver or of a signal handler. False
+// also if that stack cannot be walked to its end. Waits up to 20 ms for threads inside the driver.
+// `frame`: __builtin_frame_address(0) of the calling function, from which the stack is walked.
 bool may_ask_driver(hooks::Session&, const void* frame, const WaitBudget&) noexcept;
 
 // Asks the driver for the last time, in exit(), how much memory of each device is free, and writes
 // the answers to the ledger. Asks NVML for the memory of other processes if more than 1 GiB in use
 // on a device is unexplained.
 //
-// Waits up to 20 ms for threads that are inside the driver. Asks nothing if the driver might not
-// answer: an error showed that a device is lost (driver::device_is_lost), a thread stays inside the
-// driver or left it by a jump (longjmp), or the calling thread runs a signal handler. Asks nothing
-// either if the calling thread's stack cannot be walked to its end. `frame`:
-// __builtin_frame_address(0) of the calling function, from which the stack is searched for a signal
-// handler. `WaitBudget`: time that the end of the process may still take. The function subtracts
+// Asks nothing if the driver might not answer, in the cases in which may_ask_driver() returns
+// false. Waits up to 20 ms for threads inside the driver. `frame`: __builtin_frame_address(0) of
+// the calling function, from which the stack is searched for frames of the driver and of signal
+// handlers. `WaitBudget`: time that the end of the process may still take. The function subtracts
 // its own time from the budget, and asks nothing more once none is left.
 void take_exit_readings(hooks::Session&, const void* frame, WaitBudget&) noexcept;
 

@@ -47,11 +47,14 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // explanations took in all, exceeds two seconds, unless `always` is true.
   template <class Work>
   void within_the_budget(bool always, const Work&);
-  // Does the work of explain(). May throw std::bad_alloc.
+  // Does the work of explain(): adds facts from outside CUDA to the incident. May throw
+  // std::bad_alloc.
   void add_facts(rescue::Incident&);
-  // Does the work of settled(). May throw std::bad_alloc.
+  // Finds the incident's verdict and tells the user, for settled(), as long as explanations have
+  // taken little time in all. May throw std::bad_alloc.
   void tell_verdict(const rescue::Incident&, rescue::Outcome);
-  // Does the work of tell_verdict() without a limit of time. May throw std::bad_alloc.
+  // Finds the incident's verdict, writes a report and tells the user, whatever time that takes. May
+  // throw std::bad_alloc.
   void judge_and_tell(const rescue::Incident&, rescue::Outcome);
 
   // The ledger that gets the facts; null before begin().

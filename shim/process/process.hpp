@@ -101,10 +101,10 @@ class Process final : public tracking::CompletenessListener {
   // last report is already written, or the calling thread was interrupted while it writes the last
   // report. Without a recorded CUDA call, first writes debug lines if CUWARDEN_LOG asks for them.
   // If the program has called dlmopen and a libcuda is loaded in another linker namespace,
-  // recording begins, so that a report says so. Only stores in the ledger how the process ends in a
-  // thread that a seccomp filter confines, and for an abort() that needs no further report
-  // (has_reported_enough()). A child that shares its parent's memory (vfork) writes a report only
-  // if it runs the exit handlers, since the parent cannot run them again.
+  // recording begins, so that a report says so. A thread that a seccomp filter confines writes no
+  // report, and only stores in the ledger how the process ends. So does an abort() that needs no
+  // further report (has_reported_enough()). A child that shares its parent's memory (vfork) writes
+  // a report only if it runs the exit handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // Returns the exit status with which the process should end: that of CUWARDEN_EXITCODE if
@@ -130,10 +130,10 @@ class Process final : public tracking::CompletenessListener {
   // Lets one thread run exit() to its end. Returns at once in the first thread that ends the
   // process, or if the calling thread must not wait (another_leads_the_end()). A later thread waits
   // 50 ms at most for a thread to reach the shim's exit handler. If one reaches it, also waits
-  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). To be called by each
-  // thread that calls exit(), before libc's own function, and to which main() returns. The thread
-  // that runs exit() also searches for allocations to which no pointer is left. `status`: exit
-  // status, 0 to 255.
+  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). The thread that runs
+  // exit() also searches for allocations to which no pointer is left. `status`: exit status, 0 to
+  // 255. To be called before libc's exit(): by each thread that calls it, and when main() has
+  // returned.
   void exit_is_called(int status) noexcept;
   // If another thread has called quick_exit() before, waits until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the
@@ -235,7 +235,8 @@ class Process final : public tracking::CompletenessListener {
   // Adds facts to the ledger just before a report: the version of the CUDA runtime, and a reason
   // for missing records if a libcuda is loaded in another linker namespace (dlmopen).
   void complete_ledger() noexcept;
-  // Writes the lines about failed requests that were kept for a repetition which never came.
+  // Writes the lines to the user about failed requests that an allocator should have repeated, but
+  // did not (IncidentExplanations::end()).
   static void tell_of_failures() noexcept;
   // If a libcuda is loaded in another linker namespace, stores that in the ledger as a reason why
   // records are missing. If there is no ledger yet, starts recording first.
@@ -267,15 +268,17 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
-  // Value of CUWARDEN_REACHABILITY.
+  // The setting CUWARDEN_REACHABILITY, which says if find_lost() searches for pointers.
   ReachabilityMode reachability_ = ReachabilityMode::off;
   // True once find_lost() was called; false again when recording is resumed.
   std::atomic<bool> lost_are_found_{false};
   // True once find_lost() has written a report, so that exit_begins() need not begin with one.
   std::atomic<bool> begins_with_report_{false};
-  // Exit status of CUWARDEN_EXITCODE, 1 to 255; 0: the program's status stays.
+  // Exit status of a process that has leaks (CUWARDEN_EXITCODE), 1 to 255; 0: leaks do not change
+  // the program's exit status.
   int status_of_leaks_ = 0;
-  // True if leaks were found at the end of the process. Only looked for if status_of_leaks_ is set.
+  // True if leaks were found at the end of the process. They are looked for only if
+  // status_of_leaks_ is not 0.
   bool leaks_remain_ = false;
 };
 

@@ -241,7 +241,7 @@ void write_report_at_exit(ledger::Writer& ledger, bool with_names) noexcept try 
 // Writes the report, and says what is wrong if that fails. Returns true if the report is on disk,
 // with names or without.
 bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
-                       ReportOptions options) {
+                       const ReportOptions& options) {
   ReportOptions nameless = options;
   nameless.symbolise = false;
   // A report without names is written first, so that it is on disk whatever happens while names are

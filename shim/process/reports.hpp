@@ -21,12 +21,12 @@ void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_tim
 
 // Writes a report now; to be called while the process runs exit(), before the program's destructors
 // run. Does nothing if no report is asked for (CUWARDEN_REPORT_IF, or /dev/null as the path), the
-// program has changed its root folder, the last report was begun, or another report is still being
-// written after ten seconds. A failure is not logged. The report stays if the driver hangs in the
-// rest of exit(); otherwise write_final_report() replaces it. `Writer`: this process's ledger.
-// `with_names`: true if the report has names of functions and source lines. Finding names takes
-// long, but write_final_report() then does not search for them again. To be called inside an
-// OwnWork (a scope of cuwarden's own work).
+// program has changed its root folder, or the last report was begun. Does nothing either if another
+// report is still being written after ten seconds. A failure is not logged. The report stays if the
+// driver hangs in the rest of exit(); otherwise write_final_report() replaces it. `Writer`: this
+// process's ledger. `with_names`: true if the report has names of functions and source lines.
+// Finding names takes long, but write_final_report() then does not search for them again. To be
+// called inside an OwnWork (a scope of cuwarden's own work).
 void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // Writes the process's last report if one is asked for (CUWARDEN_REPORT_IF, CUWARDEN_REPORT);
 // otherwise removes an earlier report of this process. A report of write_report_at_exit() that has
@@ -39,8 +39,8 @@ void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 bool write_final_report(ledger::Writer&) noexcept;
 // Returns the number of leaked allocations at the process's end, without suppressed ones. `Writer`:
 // this process's ledger. Counts them anew if there is no report. To be called after
-// write_final_report(), inside an OwnWork (a scope of cuwarden's own work). 0 if there is too
-// little memory to count.
+// write_final_report(), inside an OwnWork (a scope of cuwarden's own work). 0 if the ledger
+// cannot be read, or if there is too little memory to count.
 std::uint64_t leaks_at_end(const ledger::Writer&) noexcept;
 // Returns the text by which `cuwarden run` learns of this process's report: the report's path, or
 // the constant no_report_wanted if none was asked for. The text is valid until the next report is

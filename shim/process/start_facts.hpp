@@ -6,9 +6,9 @@
 
 namespace cuwarden::shim {
 
-// Writes facts for the report to the ledger: the values of all settings, the environment variables
-// of cuwarden, CUDA, NVIDIA and job schedulers, and the driver's version (left out if the driver
-// does not tell). May throw std::bad_alloc.
+// Writes facts for the report to the ledger: the values of all settings, and the environment
+// variables of cuwarden, CUDA, NVIDIA and job schedulers. Also writes the driver's version if the
+// driver tells it. May throw std::bad_alloc.
 void note_start(ledger::Writer&, const Settings&);
 
 }  // namespace cuwarden::shim

@@ -9,24 +9,26 @@
 
 namespace cuwarden::shim {
 
-// Queues calls of the modules in the program's interpreter, which makes them in its main thread and
-// between two instructions of the program, never inside a call of CUDA. All threads may call the
-// functions at any time.
+// Has the program's Python interpreter call cuwarden's Python modules. Each call is queued: the
+// interpreter makes it later in its main thread, between two instructions of the program, and so
+// never inside a call of CUDA. All threads may call the functions at any time.
 class InterpreterCalls {
  public:
   // Turns the object on; before, ask() does nothing.
   void turn_on() noexcept { is_on_.store(true, std::memory_order_relaxed); }
-  // Queues a call that imports the modules, unless the program has done so, and registers the
-  // reclaimers of frameworks. The call also stores the figures of frameworks with the incident, a
-  // refused request; with none if the number is 0. Does nothing if there is no interpreter that
-  // runs, if its queue is full, or if a seccomp filter confines the process.
+  // Queues one call of cuwarden's Python modules. It imports the modules if they are not imported
+  // yet, registers the reclaimers of frameworks, and stores the frameworks' figures with the
+  // incident (a refused request) of this number; 0: stores no figures. Does nothing if no
+  // interpreter runs in the process, if its queue is full, or if a seccomp filter confines the
+  // calling thread.
   void ask(IncidentId) noexcept;
 
  private:
+  // true once turn_on() was called
   std::atomic<bool> is_on_{false};
 };
 
-// The calls in the process's interpreter.
+// The only object of its class: queues calls in the Python interpreter of the process.
 extern constinit InterpreterCalls interpreter_calls;
 
 }  // namespace cuwarden::shim

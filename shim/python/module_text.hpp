@@ -5,14 +5,15 @@
 
 namespace cuwarden::shim {
 
-// A Python module. All texts end with a null byte.
+// A Python module of cuwarden's. All texts end with a null byte.
 struct PythonModule {
-  const char* name;     // name by which programs import it
-  const char* kept_as;  // attribute of the module sys that keeps it
-  const char* text;     // its source
+  const char* name;     // name by which programs import the module
+  const char* kept_as;  // name of the attribute of `sys` that holds the module
+  const char* text;     // source of the module
 };
 
-// The modules, those first that others import. Their file is generated.
+// cuwarden's Python modules. Each comes after the modules that it imports. The file that defines
+// this constant is generated (embed_text.py).
 extern const std::array<PythonModule, 2> python_modules;
 
 }  // namespace cuwarden::shim

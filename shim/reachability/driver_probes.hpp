@@ -1,5 +1,5 @@
-// Allocates small blocks that nothing but the driver knows. A search for pointers learns from them
-// what the driver's own records of blocks look like.
+// Allocates small blocks to which only the driver has pointers. A search for pointers learns from
+// them what the driver's own records of blocks look like.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace cuwarden::shim {
 
-// The kinds of blocks to allocate, as bits of a set.
+// Kinds of blocks that DriverProbes allocates, by the call that allocates them. The values are bits
+// of a set.
 enum ProbeKinds : unsigned {
   probe_device = 1u << 0,          // cuMemAlloc
   probe_pinned = 1u << 1,          // cuMemHostAlloc
@@ -24,9 +25,12 @@ enum ProbeKinds : unsigned {
   probe_array = 1u << 5,           // cuArrayCreate
 };
 
-// Blocks that the driver alone knows; the destructor frees them, with the context of the
-// constructor current. Calls the driver's own functions, so that nothing is recorded. The context
-// must be idle: freeing a block waits for its work.
+// Blocks of memory to which only the driver has pointers. If a search for pointers finds an address
+// of such a block, it has found a record of the driver's. Thus it learns the form of these records.
+// The blocks are not recorded by cuwarden.
+//
+// The destructor frees the blocks, unless abandon() was called. It must run with the constructor's
+// context current. That context must be idle, since freeing a block waits for the context's work.
 class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
@@ -40,29 +44,34 @@ class DriverProbes {
   DriverProbes(const DriverProbes&) = delete;
   DriverProbes& operator=(const DriverProbes&) = delete;
 
-  // Returns the kind (reachability::Block::kind) of the driver's records of such a block.
+  // Returns a number for the form of the records that the driver keeps of a block
+  // (reachability::Block::kind). `kind`: one of ProbeKinds. `start`: the block's address or handle.
+  // `bytes`: its size; 1 for a handle. Large blocks, and small ones that begin a slab (a 2 MiB unit
+  // of the driver), have records of their own form.
   static std::uint8_t kind_of(ProbeKinds kind, std::uint64_t start, std::uint64_t bytes);
-  // Returns the blocks, each with another number. They belong to this object.
+  // Returns the allocated blocks, numbered from 0 (Block::id). They belong to this object.
   const std::vector<reachability::Block>& blocks() const { return blocks_; }
-  // Leaves the blocks to the end of the process: the destructor frees nothing.
+  // Makes the destructor free nothing: the blocks stay allocated until the process ends.
   void abandon() { made_.clear(), mapped_.clear(), pool_ = nullptr; }
 
  private:
-  // Stores a block that the driver has given, to be freed as a block of `kind`. Returns false if
-  // its address was freed before by the program.
+  // Stores a block that the driver has allocated, to be freed as a block of `kind`. If the program
+  // once freed an allocation at this address, the block is no probe, and the result is false.
   bool add(std::uint64_t start, std::uint64_t bytes, ProbeKinds kind);
-  // Calls allocate() for a block of `bytes` until it gives one with an address that was never
-  // freed, a few times at most. `allocate`: returns the address; 0: the driver has refused.
+  // Allocates blocks until one lies at an address that the program never freed; 24 at most.
+  // `allocate`: allocates a block of `bytes` and returns its address; 0: the driver has refused.
   void add_fresh(std::uint64_t bytes, ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
-  // Calls allocate() for blocks of 960 KiB until as many of them as of the other blocks of the kind
-  // begin a slab of the driver, one at least. Gives up after some attempts.
-  // `allocate`: as for add_fresh().
+  // Allocates blocks of 960 KiB, two of which leave room in a slab (a 2 MiB unit of the driver).
+  // Stops when enough of them begin a slab: as many as blocks of other sizes do, and at least one.
+  // Gives up after 24 blocks. `allocate`: allocates a block and returns its address; 0: the driver
+  // has refused.
   void add_slabs_with_room(ProbeKinds kind, FunctionRef<std::uint64_t()> allocate);
-  // Returns a managed block; 0: the driver has refused.
+  // Allocates a managed block, and returns its address; 0: the driver has refused.
   std::uint64_t allocate_managed(std::uint64_t bytes) const;
-  // Allocates managed blocks that begin a range of addresses each.
+  // Allocates managed blocks of 1 GiB, each of which begins a new range of the driver's addresses.
+  // The driver keeps further records of the first block of a range.
   void add_new_ranges();
-  // Allocate blocks of one kind.
+  // The functions from here on allocate the blocks of one of ProbeKinds each.
   void add_linear();
   void add_pinned();
   void add_managed();
@@ -70,17 +79,21 @@ class DriverProbes {
   void add_vmm(DeviceOrdinal device);
   void add_arrays();
 
-  // A mapped handle of virtual memory.
+  // Memory of cuMemCreate: its handle, and the address at which it is mapped; 0: not mapped.
   struct Mapped {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
   };
+  // the driver's own functions
   const driver::RealDriver& real_;
+  // result of blocks()
   std::vector<reachability::Block> blocks_;
-  // Start and kind of all blocks that are to be freed, but the mapped ones.
+  // Address (or handle) and kind of each block to be freed, except for those in mapped_.
   std::vector<std::pair<std::uint64_t, ProbeKinds>> made_;
+  // memory of cuMemCreate, to be freed
   std::vector<Mapped> mapped_;
-  CUmemoryPool pool_ = nullptr;  // a pool of which one block is allocated; null: there is none
+  CUmemoryPool pool_ = nullptr;  // a memory pool made for one block; null: none
+  // addresses that the program has freed
   const tracking::FreedAddresses& freed_;
 };
 

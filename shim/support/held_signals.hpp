@@ -6,8 +6,8 @@
 namespace cuwarden::shim {
 
 // Blocks signals of the calling thread; they stay pending until the destructor restores the
-// thread's earlier mask. Signals that come from one of the thread's own instructions or calls (such
-// as SIGSEGV and SIGABRT), or from libc itself (32 and 33), are never blocked. Leaves errno alone.
+// thread's earlier mask. Signals that the thread's own instructions or calls raise (such as SIGSEGV
+// and SIGABRT) are never blocked, nor are libc's own signals (32 and 33). Leaves errno alone.
 class [[nodiscard]] HeldSignals {
  public:
   // The signals to block. all: all that the class may block. but_collectors: these, less the

@@ -14,17 +14,17 @@
 namespace cuwarden::shim {
 
 // A loaded ELF object: a library or the main program, as dl_iterate_phdr describes it. A
-// default-constructed one stands for no object, and converts to false. Points into the object's
-// memory, so it is valid only as long as the object stays loaded.
+// default-constructed LoadedObject means "no object", and converts to false. Points into the
+// object's memory, so it is valid only as long as the object stays loaded.
 class LoadedObject {
  public:
-  // Stands for no object: converts to false.
+  // Makes a LoadedObject that means "no object" and converts to false.
   LoadedObject() = default;
   // Reads the object's dynamic section in memory. `info`: argument of a callback of
   // dl_iterate_phdr; not kept.
   explicit LoadedObject(const dl_phdr_info& info);
 
-  // False if this stands for no object, or for one without a dynamic symbol table.
+  // False if this means "no object", or if the object has no dynamic symbol table.
   explicit operator bool() const { return dynamic_ != nullptr; }
   // Returns the load bias: the number that is added to an address in the ELF file to get the
   // address in memory.
@@ -57,9 +57,9 @@ class LoadedObject {
   // version.
   Exported find_any(std::string_view symbol) const;
 
-  // Calls visit(name) for the symbol of each relocation, if the object does not define the symbol,
-  // until a call returns true. These are the symbols that the object uses from other objects; some
-  // are visited several times. Returns true if a call did.
+  // Calls visit(name) for the name of each symbol that the object uses from other objects: those of
+  // its relocations that it does not define. Some names are visited several times. Stops once a
+  // call returns true. Returns true if a call did.
   template <class Visit>
   bool any_undefined(Visit visit) const {
     for (const auto& table : {calls_, others_})
@@ -86,9 +86,11 @@ class LoadedObject {
   // Returns the exported function or variable of this name, in its default version; null if there
   // is none.
   const Elf64_Sym* symbol(std::string_view name) const;
-  // Does so by the object's DT_GNU_HASH table, which must not be null.
+  // Returns the exported function or variable of this name by the object's table DT_GNU_HASH, which
+  // must not be null; null if there is none.
   const Elf64_Sym* find_by_gnu_hash(std::string_view) const;
-  // Does so by the object's DT_HASH table, which must not be null.
+  // Returns the exported function or variable of this name by the object's table DT_HASH, which
+  // must not be null; null if there is none.
   const Elf64_Sym* find_by_sysv_hash(std::string_view) const;
   // True if entry `index` of the object's dynamic symbol table is an exported function or variable
   // of this name, in its default version.
@@ -112,7 +114,7 @@ class LoadedObject {
   // Version of each symbol (DT_VERSYM); null if the object has no versions.
   const std::uint16_t* versions_ = nullptr;
   std::span<const Elf64_Rela> calls_;   // relocations of the procedure linkage table
-  std::span<const Elf64_Rela> others_;  // the other relocations, without those that name no symbol
+  std::span<const Elf64_Rela> others_;  // relocations in other tables that name a symbol
 };
 
 namespace detail {

@@ -20,8 +20,8 @@ namespace cuwarden::shim {
 // writes to a terminal that stops such jobs; while it is blocked, the terminal takes the text.
 void write_without_harm(int fd, std::string_view text);
 
-// Stores which file standard error (descriptor 2) leads to. If the program later closes descriptor
-// 2 and gets the number for a data file or a socket, messages are dropped, so that they do not
+// Stores which file standard error (descriptor 2) leads to. The program may later close descriptor
+// 2 and get the number for a data file or a socket. Then messages are dropped, so that they do not
 // damage the data. To be called once, by the shim's constructor.
 void remember_stderr() noexcept;
 
@@ -60,7 +60,7 @@ class MessageOutput {
   // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1 if the target is
   // the path of another file.
   int named_descriptor_ = -1;
-  // Device of the file to which named_descriptor_ led when this object was made; 0 with inode 0.
+  // Device of the file to which named_descriptor_ led when this object was made; 0 if inode_ is 0.
   dev_t device_ = 0;
   // Inode of the file to which named_descriptor_ led when this object was made. 0: the descriptor
   // was closed, or the target names no descriptor.

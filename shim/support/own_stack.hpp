@@ -10,11 +10,11 @@ namespace cuwarden::shim {
 // stack, its signals are blocked while `work` runs.
 bool call_on_own_stack(void (*work)(void*), void* argument) noexcept;
 
-// Returns true if the calling thread's own stack has at least 1088 KiB below the stack pointer (1
-// MiB and a guard), and the thread runs on no alternate signal stack. Returns false if the stack's
-// lower end is not known. A coroutine's stack that is a local array of the thread's stack is not
-// recognised as another stack. Returns false, too, in a thread that a seccomp filter of the program
-// confines, since the thread must not ask the kernel.
+// Returns true if work(argument) can be called on the present stack: the thread's own stack has at
+// least 1088 KiB (1 MiB and a guard) below the stack pointer, and the thread runs on no alternate
+// signal stack. Returns false if the stack's lower end is not known. A coroutine's stack that is a
+// local array of the thread's stack is not recognised as another stack. Returns false, too, in a
+// thread that a seccomp filter of the program confines, since the thread must not ask the kernel.
 bool has_room_here() noexcept;
 // Calls work(argument), and returns true: on the present stack if has_room_here(), otherwise on a
 // separate stack of 1 MiB. Returns false if there is no memory for a separate stack; then `work`

@@ -31,15 +31,16 @@ struct RealLibc {
   // The dlmopen of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
   // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   void* (*dlmopen)(Lmid_t, const char*, int);
-  // libc's dlclose, or the wrapper of another preloaded library. Before glibc 2.34, null without
-  // libdl.
+  // The dlclose of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
   int (*dlclose)(void*);
   // libc's syscall, or the wrapper of another preloaded library.
   long (*syscall)(long, long, long, long, long, long, long);
   // libc's prctl, or the wrapper of another preloaded library.
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
-  // libc's own dlerror, never a wrapper; before glibc 2.34, null without libdl. The shim calls it
-  // after its own failed lookups, so that the program's next dlerror() does not report them.
+  // libc's own dlerror, never a wrapper. Before glibc 2.34 it is libdl's, and null if libdl was not
+  // loaded yet when real_libc() filled the table. The shim calls it after its own failed lookups,
+  // so that the program's next dlerror() does not report them.
   char* (*dlerror)();
   // libc's exit, or the wrapper of another preloaded library. It does not return. Its type does not
   // say so, since GCC and Clang have no common way to say it.

@@ -9,7 +9,7 @@
 
 namespace cuwarden::shim {
 
-// Size in bytes of the array that holds a setting which is a path, with the null byte at its end.
+// Size in bytes of the array for a setting whose value is a path; the null byte at its end counts.
 using setting_kinds::path_limit;
 
 // The values of all settings, a member for each row of settings.def. All are zero until
@@ -18,8 +18,9 @@ struct Settings {
 #define SETTING(member, kind, ...) setting_kinds::kind::Value member{};
 #include "reporters/words/settings.def"
   // Path of a file to which the shim appends the paths of its ledger and report, each with a null
-  // byte behind it. If no report is wanted, the text no_report_wanted stands for its path.
-  // `cuwarden run` sets it in CUWARDEN_REPORT_LIST; empty without `cuwarden run`.
+  // byte behind it. If no report is wanted, appends the text no_report_wanted instead of the
+  // report's path. `cuwarden run` passes the path in CUWARDEN_REPORT_LIST; empty without `cuwarden
+  // run`.
   setting_kinds::AnyPath::Value report_list{};
 };
 

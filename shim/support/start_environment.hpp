@@ -9,9 +9,9 @@ namespace cuwarden::shim {
 // Beginning of the names of all environment variables that are settings of cuwarden.
 inline constexpr std::string_view setting_prefix = "CUWARDEN_";
 
-// Copies the variables CUWARDEN_* of the environment, for each_setting_text(). The copies have 16
-// KiB in all; a variable that no longer fits is left out. To be called once, by the shim's
-// constructor.
+// Copies the variables CUWARDEN_* of the environment, so that each_setting_text() can use the
+// copies. Copies 16 KiB at most; leaves a variable out if no room is left for it. To be called
+// once, by the shim's constructor.
 void keep_start_environment() noexcept;
 
 // Calls visit(text) for each environment variable whose name begins with CUWARDEN_. `text`: a

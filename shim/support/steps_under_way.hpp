@@ -1,4 +1,4 @@
-// Steps of the program that no ledger knows yet.
+// Steps that the program marks before its ledger exists.
 #pragma once
 
 #include <sys/types.h>
@@ -13,36 +13,41 @@
 
 namespace cuwarden::shim {
 
-// Counts the steps that the program marks before its first CUDA call, and keeps the name of the
-// last step with a name. A forked child goes on in the parent's named step (such as a test), which
-// is its first step. All threads may call the functions at any time. No function waits for long: a
-// thread that finds another one at work for some milliseconds does nothing. `self`: id of the
-// process.
+// Counts the steps that the program marks before its first CUDA call, when there is no ledger yet,
+// and stores the latest name of a step. A forked child goes on in the parent's named step (such as
+// a test), which counts as the child's first step. All threads may call the functions at any time.
+// A function waits some milliseconds at most for another thread, and then does nothing. The
+// parameter `self` of all functions is the pid of the calling process.
 class StepsUnderWay {
  public:
-  // Notes a step that begins now. `name`: its name; empty: none, and that of an earlier step stays.
-  // `is_recorded`: true if a ledger counts the step.
+  // Counts a step that begins now, unless the ledger counts it (`is_recorded`), and stores its
+  // name. `name`: the step's name; empty: it has none, and the stored name stays.
   void begin(pid_t self, std::string_view name, bool is_recorded) noexcept;
-  // Notes that the last named step has ended.
+  // Forgets the stored name, because the named step has ended.
   void end_name(pid_t self) noexcept;
-  // Adds the steps that no ledger counts to this one.
+  // Adds the steps that were counted here to the ledger, which has just been made, with the latest
+  // name; none are counted here afterwards.
   void hand_over(pid_t self, ledger::Writer&) noexcept;
 
  private:
   class Held;
-  // Begins anew in a forked child.
+  // Forgets the parent's steps in a forked child. If there is a stored name, one step stays
+  // counted.
   void adopt(pid_t self) noexcept;
 
-  // Id of the process whose thread reads or writes the members below; 0: none. The id of a parent
-  // means none, too.
+  // A lock on the members below: pid of the process whose thread has it; 0: it is free. In a forked
+  // child, the parent's pid means free, too.
   std::atomic<pid_t> holder_{0};
-  pid_t owner_ = 0;              // process that the members below belong to
-  std::uint64_t count_ = 0;      // number of steps that no ledger counts
-  std::uint64_t last_ns_ = 0;    // start of the last of them (tick_ns()); 0: start of the process
-  std::size_t name_length_ = 0;  // length of the name in bytes; 0: none
-  char name_[ledger::longest_step_name] = {};  // name of the step, without a terminating zero
+  pid_t owner_ = 0;          // pid of the process whose steps the members below count
+  std::uint64_t count_ = 0;  // number of steps that are not in a ledger
+  // Start of the last step that is not in a ledger, as a time of tick_ns(); 0: it began with the
+  // process.
+  std::uint64_t last_ns_ = 0;
+  std::size_t name_length_ = 0;  // length of the stored name in bytes; 0: none
+  // The latest name of a step, without a zero byte at its end.
+  char name_[ledger::longest_step_name] = {};
 };
-// The object of the process.
+// The process's steps from before its first CUDA call.
 extern constinit StepsUnderWay steps_under_way;
 
 }  // namespace cuwarden::shim

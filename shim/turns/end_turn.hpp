@@ -39,15 +39,15 @@ class EndTurn {
   // then return false.
   void give_back(bool is_last) noexcept;
 
-  // Waits until `done` is nonzero, which the thread that writes a report sets. After 0.5 s,
-  // stops waiting if no thread is writing a report, or if the writing thread has ended. Stops in
-  // any case after the longest time that a report takes (longest_wait_ns()). Returns at once if the
-  // calling thread is the one that writes. To be called by a thread in exit() while another thread
-  // writes the report in an exit handler of libc's.
+  // Waits until `done` is nonzero. The thread that writes a report sets it, in an exit handler of
+  // libc's. After 0.5 s, stops waiting if no thread is writing a report, or if the writing thread
+  // has ended. Stops in any case after the longest time that a report takes (longest_wait_ns()).
+  // Returns at once if the calling thread is the one that writes. To be called by other threads in
+  // exit().
   void wait_until(std::atomic<std::uint32_t>& done) noexcept;
 
-  // Returns true in all calls by the thread that has called this function first, and false in all
-  // other threads. To be called by each thread that calls quick_exit().
+  // Returns true if no other thread has called this function before the calling thread did. To be
+  // called by each thread that calls quick_exit().
   bool is_first_in_quick_exit() noexcept;
   // Delays threads that call exit() after another thread has, so that the thread which called first
   // becomes the leader: the thread that runs exit() to its end. Returns at once in the thread that
@@ -64,8 +64,9 @@ class EndTurn {
   // not return. Returns at once if there is no leader, if the calling thread is the leader, or if
   // the leader has ended. Returns later if the leader ends as a thread, without the process. The
   // leader may also be stuck, for example in exit handlers of the program that wait for the calling
-  // thread. After two seconds in which no thread writes a report, or after ten seconds and the time
-  // of set_symbol_time(), one of the waiting threads becomes the leader and returns.
+  // thread. The leader counts as stuck after two seconds in which no thread writes a report, and in
+  // any case after ten seconds and the time of set_symbol_time(). Then one of the waiting threads
+  // becomes the leader and returns.
   void wait_for_leader() noexcept;
 
   // Forgets all threads that write reports or lead the end, and that the last report was written.

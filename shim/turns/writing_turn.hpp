@@ -16,10 +16,10 @@ namespace cuwarden::shim {
 // thread has left its writing by a jump.
 class WritingTurn {
  public:
-  // The results of take(). `taken`: the calling thread has the turn. `taken_over`: it has the turn
-  // of a thread that ended or jumped away, and that has left its work half done. `interrupted`: a
-  // signal handler has interrupted the calling thread, which already has the turn. `not_given`:
-  // another thread has kept the turn for the whole wait.
+  // The results of take(). `taken`: the calling thread has got the turn. `taken_over`: the calling
+  // thread has got the turn of a thread that ended or jumped away, and whose report is unfinished.
+  // `interrupted`: a signal handler has interrupted the calling thread, which already has the turn.
+  // `not_given`: another thread has kept the turn for the whole wait.
   enum class Answer { taken, taken_over, interrupted, not_given };
 
   // `clock`: the clock of all waits, which must outlive the object.
@@ -54,8 +54,9 @@ class WritingTurn {
   Clock& clock_;  // the clock of all waits
   // Kernel's id of the thread that has the turn; 0 if none has it.
   std::atomic<std::uint32_t> writer_{0};
-  // Canary on the stack of the call or work in which the thread `writer_` took the turn, by which
-  // other threads find out that a jump has left it. Null if no thread has the turn.
+  // Canary on the stack of the thread `writer_`: that of the hooked call or OwnWork in which the
+  // thread took the turn. If the canary is damaged, the thread has left its writing by a longjmp.
+  // Null if no thread has the turn, or while a thread is taking it.
   std::atomic<const hooks::CallCanary*> canary_{nullptr};
 };
 

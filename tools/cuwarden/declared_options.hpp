@@ -11,28 +11,35 @@
 
 namespace cuwarden {
 
-// Declares an option that names a file, and refuses an empty name, as an unset variable of a script
-// gives it. `option`: its names, such as "-o,--output". `file`: gets the value.
+// Declares an option of the verb that takes the path of a file. Refuses an empty path as wrong
+// usage: a script gives one if its variable is not set. `option`: names of the option, such as
+// "-o,--output". `file`: gets the path, and must outlive the verb. `help`: text about the option
+// for --help. Returns the option, which CLI11 owns.
 CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, const char* help);
 
-// Declares the options by which a verb checks leaks: --fail-on-... and those of baselines.
-// `checks`: gets their values. `is_diff`: true for `cuwarden diff`, which compares with its first
-// report and has no --baseline.
+// Declares the options by which a verb checks leaks: --fail-on-leak, --fail-on-new,
+// --fail-on-growth, --baseline and --write-baseline. `checks`: gets their values when the command
+// line is parsed. `is_diff`: true for `cuwarden diff`, which compares with its first report and has
+// no --baseline.
 void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false);
 
-// Declares the option --suppressions, which sets `file`.
+// Declares the option --suppressions of the verb. `file`: gets the value, the path of a file with
+// patterns of leaks that do not count.
 void add_suppressions(CLI::App& verb, std::string& file);
 
-// Declares the option --top, which sets `top`.
+// Declares the option --top of the verb. `top`: gets the value, the most groups of leaks to show;
+// 0: all.
 void add_top(CLI::App& verb, std::size_t& top);
 
-// Declares the options that choose leaks by module and the look of call stacks.
+// Declares the options --module, which chooses leaks by the module of their code, and
+// --full-stacks, which shows all frames of call stacks. `text`: gets their values.
 void add_choice(CLI::App& verb, TextOptions& text);
 
 // Declares the option --color, which sets the user's wish for colours (set_colours()).
 void add_colours(CLI::App& verb);
 
-// Declares the option --symbols, which sets `folders`.
+// Declares the option --symbols of the verb, which may be given several times. `folders`: gets the
+// values, paths of folders with debug files.
 void add_symbols(CLI::App& verb, std::vector<std::string>& folders);
 
 }  // namespace cuwarden

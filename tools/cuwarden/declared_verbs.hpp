@@ -19,8 +19,9 @@ struct Verbs {
   Verbs(const Verbs&) = delete;
   Verbs& operator=(const Verbs&) = delete;
 
-  // Sets the colours, the columns and the characters of the texts for standard output. To be called
-  // after the command line was parsed, since --color counts.
+  // Sets the colours, the columns and the characters that suit standard output in the options of
+  // `cuwarden report` and `cuwarden diff`. To be called after the command line was parsed, since
+  // the option --color counts.
   void suit_output();
   // Returns CLI11's parser of the verb with this name, which CLI11 owns; null if there is no such
   // verb.

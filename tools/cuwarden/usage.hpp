@@ -8,9 +8,10 @@
 
 namespace cuwarden {
 
-// Sets the line of the --help text of a verb (the command's first word, such as `run`) that shows
-// its usage: "Usage: cuwarden " and `usage`. `App`: the parser of the verb, or of the whole command
-// line, in CLI11, the library that parses command lines. `usage`: such as "doctor [-- CMD...]".
+// Sets the line "Usage: cuwarden USAGE" in the --help text of a verb (the command's first word,
+// such as `run`) or of the whole command. `App`: parser of the verb or of the whole command line in
+// CLI11, the library that parses command lines. `usage`: text for USAGE, such as
+// "doctor [-- CMD...]".
 void set_usage(CLI::App&, const std::string& usage);
 
 // Returns the message for the user about a wrong command line, in one line without a line feed.
@@ -27,8 +28,9 @@ std::uint64_t size_value(const char* option, const std::string& text);
 // option's name in its message, for any other text and for numbers of 2^64 or more. `option`: name
 // of the option, such as "--top".
 std::uint64_t count_value(const char* option, const std::string& text);
-// Replaces a value of --fail-on-leak by the number of its FailingLeaks in decimal digits, as CLI11
-// needs it. Returns an error for any other value; empty: there is none.
+// Replaces a value of the option --fail-on-leak, "lost" or "all", by the number of that
+// FailingLeaks in decimal digits. CLI11 reads enumerations in this form. Returns an empty text, or,
+// for any other value, an error message for the user.
 std::string numbered_failing_leaks(std::string& text);
 
 }  // namespace cuwarden

@@ -22,13 +22,16 @@ class PageStacks {
   // Makes the rows with number 0: the empty text, the unknown frame, the root of the tree, and the
   // unknown stack.
   PageStacks();
-  // Returns the number of the text in the table of texts; 0: empty.
+  // Returns the number of the text in the table of texts; 0: the empty text. Adds the text if the
+  // table does not have it.
   std::uint32_t text(std::string_view);
-  // Returns the number of the report's frame in the table of frames.
+  // Returns the number of a frame of this report in the table of frames, from 1. Adds the frame if
+  // the table does not have it.
   std::uint32_t frame(const IndexedReport&, const model::Frame&);
-  // Returns the number of a stack in the table of stacks; 0 if it has no frames. `frames`: numbers
-  // of its frames, innermost first. `users`: index of the frame that a person would name.
-  // `truncated`: true if outer frames were not recorded.
+  // Returns the number of a stack in the table of stacks; 0 if it has no frames. Adds the stack if
+  // the table does not have it. `frames`: numbers of its frames in the table of frames, innermost
+  // first. `users`: index in `frames` of the frame that a person would name. `truncated`: true if
+  // outer frames were not recorded.
   std::uint32_t stack(const std::vector<std::uint32_t>& frames, std::size_t users, bool truncated);
   // Returns the JSON of the tables, as members of an object: `strings`, `frames`, `nodes`,
   // `stacks`.
@@ -45,7 +48,8 @@ class PageStacks {
     bool truncated = false;   // true if outer frames were not recorded
     auto operator<=>(const Row&) const = default;
   };
-  // Returns the number of the node for a frame whose caller is the node `parent`.
+  // Returns the number of the tree's node for a frame whose caller is the node `parent`. Adds the
+  // node if the tree does not have it. `frame`: number of the frame in the table of frames.
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
   std::vector<std::string> texts_;                               // texts by number

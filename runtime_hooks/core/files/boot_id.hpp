@@ -31,8 +31,8 @@ inline std::array<std::uint8_t, 16> read_boot_id() noexcept {
 // least one of them is unknown.
 enum class Boot { unknown, this_one, another };
 // Compares the stored boot id `id` (the kernel's random number of one start of the machine) with
-// the current one. Returns Boot::unknown if `id` is all zeros or has a length other than 16 bytes,
-// or if the kernel's cannot be read.
+// the kernel's current one. Returns Boot::unknown if `id` is all zeros or has a length other than
+// 16 bytes, or if the current boot id cannot be read.
 inline Boot which_boot(std::span<const std::uint8_t> id) noexcept {
   constexpr std::array<std::uint8_t, 16> none{};
   const std::array<std::uint8_t, 16> now = read_boot_id();

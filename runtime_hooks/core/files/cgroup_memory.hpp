@@ -51,9 +51,9 @@ inline std::optional<std::uint64_t> cgroup_number(std::string_view text,
 // The open folder of a cgroup, or nothing. The destructor closes the folder.
 class CgroupFolder {
  public:
-  // Opens the folder at `path`, an absolute path. Opens nothing, so that the object converts to
-  // false, if the folder cannot be opened or is no cgroup's below /sys/fs/cgroup: the path may come
-  // from an untrusted file.
+  // Opens the folder of a cgroup at `path`, an absolute path. If the folder cannot be opened, or is
+  // no cgroup's below /sys/fs/cgroup, the object converts to false. This is checked because the
+  // path may come from an untrusted file.
   explicit CgroupFolder(const char* path) noexcept {
     if (std::strncmp(path, cgroup_mount.data(), cgroup_mount.size()) != 0) return;
     take(open_folder(AT_FDCWD, path, Links::refused));
@@ -68,7 +68,7 @@ class CgroupFolder {
   // A later cgroup at an equal path has another inode number.
   std::uint64_t inode() const noexcept {
     struct stat status {};
-    // The system call is used directly, as in reporters/files/file_status.hpp.
+    // glibc's fstat is newer than 2.28, so the system call is used directly.
     return syscall(SYS_fstat, folder_.number(), &status) == 0 ? status.st_ino : 0;
   }
   // Closes the cgroup's folder, and opens that of the cgroup above it instead. Returns false if
@@ -97,7 +97,8 @@ class CgroupFolder {
   }
 
   // Returns the number of this cgroup's processes that the kernel has killed so far for lack of
-  // memory: in this cgroup, in one above it, or in the whole machine. Null if unknown.
+  // memory; null if unknown. The memory may have been lacking in this cgroup, in one above it, or
+  // in the whole machine.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }
@@ -131,16 +132,15 @@ struct CgroupMemory {
   // The lowest memory limit of the cgroup and of all cgroups above it; null if none of them has a
   // limit that can be read.
   std::optional<std::uint64_t> limit_bytes;
-  // Most bytes of memory that were ever in use at a time in the cgroup that has the limit
-  // `limit_bytes`, or in the cgroup itself if there is no limit; null if unknown.
+  // Most bytes that were ever in use at a time; null if unknown. They belong to the cgroup that has
+  // the limit `limit_bytes`, or to the cgroup itself if there is no limit.
   std::optional<std::uint64_t> peak_bytes;
 };
 
-// Reads the facts of the cgroup whose folder is `path`: its memory limit (the lowest of its own and
-// those of all cgroups above it), the most memory that was ever in use at a time, and how many
-// processes were killed for lack of memory. `inode`: inode number of the folder when the path
-// became known; 0: unknown. Returns null if `inode` is 0, or if the folder cannot be opened or has
-// another inode number: then the cgroup is gone, and a later one may have an equal path.
+// Reads the memory use of the cgroup whose folder is `path`, and the lowest of its own memory limit
+// and those of all cgroups above it. `inode`: inode number of the folder when the path became
+// known; 0: unknown. Returns null if `inode` is 0, or if the folder cannot be opened or has another
+// inode number: then the cgroup is gone, and a later one may have an equal path.
 inline std::optional<CgroupMemory> read_cgroup_memory(const char* path,
                                                       std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
@@ -176,10 +176,10 @@ struct CgroupRoom {
   std::uint64_t cache_bytes = 0;
 };
 
-// Returns the memory limit with the fewest bytes between use and limit, among the limits of the
-// cgroup whose folder is open in `folder` and of all cgroups above it. `folder` is moved upwards,
-// and must not be used afterwards. `Folder` is CgroupFolder, or in tests a type with equal
-// functions, since tests cannot make a cgroup everywhere.
+// Returns the memory limit that the processes of a cgroup will reach first (CgroupRoom). The
+// cgroup's folder is open in `folder`; the limits of all cgroups above it count, too. The function
+// calls `folder.go_up()`, so `folder` must not be used afterwards. `Folder` is CgroupFolder, or in
+// tests a type with equal functions, since tests cannot make a cgroup everywhere.
 template <class Folder>
 CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   const bool new_files = folder.is_version_2();
@@ -207,11 +207,11 @@ CgroupRoom tightest_cgroup(Folder& folder) noexcept {
   return room;
 }
 
-// Returns the memory limit with the fewest bytes between use and limit, among the limits of the
-// cgroup whose folder is `path` and of all cgroups above it. `inode`: inode number of the folder
-// when the path became known; 0: unknown. Returns null if `inode` is 0, or if the folder cannot be
-// opened or has another inode number: then the cgroup is gone, and a later one may have an equal
-// path.
+// Returns the memory limit that the processes of a cgroup will reach first (CgroupRoom). `path`:
+// the cgroup's folder; the limits of all cgroups above it count, too. `inode`: inode number of the
+// folder when the path became known; 0: unknown. Returns null if `inode` is 0, or if the folder
+// cannot be opened or has another inode number: then the cgroup is gone, and a later one may have
+// an equal path.
 inline std::optional<CgroupRoom> read_cgroup_room(const char* path, std::uint64_t inode) noexcept {
   CgroupFolder folder(path);
   if (!folder || inode == 0 || folder.inode() != inode) return std::nullopt;

@@ -8,9 +8,9 @@
 
 namespace cuwarden {
 
-// Calls visit(line) for each line of the file at `path`, without its line feed; a last line that
-// has none is left out. Visits none if the file cannot be opened. `visit` takes a const
-// std::string&. Throws std::bad_alloc, and what visit() throws.
+// Calls visit(line) for each line of the file at `path`; the text has no line feed at its end. A
+// last line without a line feed is left out. Calls nothing if the file cannot be opened. `visit`
+// takes a const std::string&. Throws std::bad_alloc, and whatever visit() throws.
 template <class Visit>
 void each_line_of(const char* path, Visit visit) {
   const Descriptor file = open_to_read(path);

@@ -11,7 +11,8 @@
 namespace cuwarden {
 
 // Finds the line "KEY:   NUMBER kB" in `text`, the whole of /proc/meminfo or its beginning. Returns
-// the number in bytes. Returns null if there is no such line, or one of another form.
+// the number in bytes. Returns null if there is no line with this key, or if the line has another
+// form.
 inline std::optional<std::uint64_t> meminfo_bytes(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {

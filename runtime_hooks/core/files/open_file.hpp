@@ -36,7 +36,7 @@ class Descriptor {
   Descriptor() = default;
   // Takes over the descriptor `number`, which the destructor closes. Negative: nothing is open.
   explicit Descriptor(int number) noexcept : number_(number) {}
-  // Takes over the other object's file, so that nothing is open there afterwards.
+  // Takes over the file that the other object has open; the other object has none open afterwards.
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   // Closes this object's file, if one is open, and takes over the other object's.
   Descriptor& operator=(Descriptor&& other) noexcept {
@@ -101,7 +101,8 @@ inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode
   const StandardNumbersHeld held;
   Descriptor opened(openat(folder, path, flags | O_CLOEXEC | O_NOCTTY, mode));
   if (!opened || opened.number() >= StandardNumbersHeld::count) return opened;
-  // The program has closed one of its standard streams at this moment.
+  // The program has closed a standard stream meanwhile, and the file got its number. So the
+  // descriptor is replaced by one with a higher number.
   return Descriptor(fcntl(opened.number(), F_DUPFD_CLOEXEC, StandardNumbersHeld::count));
 }
 
@@ -116,8 +117,8 @@ inline Descriptor refused(mode_t mode) noexcept {
 }  // namespace detail
 
 // Opens a regular file for reading. `path` is relative to the descriptor `folder`, or to the
-// current folder for AT_FDCWD. Returns an empty Descriptor, with errno set, on failure, also for a
-// file that is not regular.
+// current folder for AT_FDCWD. `links`: tells if the last part of `path` may be a symbolic link.
+// Returns an empty Descriptor, with errno set, on failure, also for a file that is not regular.
 inline Descriptor open_to_read(int folder, const char* path,
                                Links links = Links::followed) noexcept {
   Descriptor file = detail::open_high(
@@ -126,8 +127,9 @@ inline Descriptor open_to_read(int folder, const char* path,
   if (!file || (detail::status_of(file.number(), status) && S_ISREG(status.st_mode))) return file;
   return detail::refused(status.st_mode);
 }
-// Opens a regular file for reading. `path` is absolute, or relative to the current folder. Returns
-// an empty Descriptor, with errno set, on failure, also for a file that is not regular.
+// Opens a regular file for reading. `path` is absolute, or relative to the current folder. `links`:
+// tells if the last part of `path` may be a symbolic link. Returns an empty Descriptor, with errno
+// set, on failure, also for a file that is not regular.
 inline Descriptor open_to_read(const char* path, Links links = Links::followed) noexcept {
   return open_to_read(AT_FDCWD, path, links);
 }
@@ -148,9 +150,9 @@ inline Descriptor open_folder_to_list(int above, const char* path) noexcept {
   return detail::open_high(above, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-// Opens the file `path` (a regular file, a terminal or /dev/null) for adding to its end. A missing
-// file is made, with mode 0600, if `may_make` is true. Returns an empty Descriptor, with errno set,
-// on failure, also for other types of files and for a symbolic link.
+// Opens the file `path` (a regular file, a terminal or /dev/null) for writing at its end. If the
+// file is missing and `may_make` is true, makes it, with mode 0600. Returns an empty Descriptor,
+// with errno set, on failure, also for other types of files and for a symbolic link.
 inline Descriptor open_to_append(const char* path, bool may_make) noexcept {
   Descriptor file = detail::open_high(
       AT_FDCWD, path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | (may_make ? O_CREAT : 0),
@@ -184,8 +186,8 @@ inline Descriptor open_to_change(const char* path) noexcept {
 }
 
 // Returns the descriptor number that a path like /dev/stdout, /dev/fd/5 or /proc/self/fd/5 names;
-// none for other paths. The caller can use the descriptor instead of opening the path. The
-// descriptor need not be open: this is not checked.
+// none for other paths. The caller can use that descriptor instead of opening the path. This
+// function does not check that the descriptor is open.
 inline std::optional<int> descriptor_named(std::string_view path) noexcept {
   if (path == "/dev/stdin") return 0;
   if (path == "/dev/stdout") return 1;

@@ -38,7 +38,7 @@ struct StandardNumbers {
   // in a new forked child, `scopes` counts as 0.
   int process = 0;
   unsigned scopes = 0;  // Number of StandardNumbersHeld that occupy descriptor numbers now.
-  // True for each number, 0 to 2, that a stand-in descriptor (one that only occupies it) has.
+  // placed[N] is true if descriptor N is a stand-in, which only keeps the number N occupied.
   bool placed[3] = {};
 };
 
@@ -98,7 +98,7 @@ class [[nodiscard]] StandardNumbersHeld {
       for (int attempt = 0; attempt < 100 && !has_; ++attempt) {
         int seen = shared_.holder.load(std::memory_order_relaxed);
         // If `holder` is another process's id, a thread of the parent process had the lock at the
-        // fork. It does not run in this process, so the lock is free here.
+        // fork. That thread does not run in this process, so the lock is free here.
         if (seen != process_)
           has_ = shared_.holder.compare_exchange_strong(seen, process_, std::memory_order_acquire);
         // glibc's nanosleep is a cancellation point.

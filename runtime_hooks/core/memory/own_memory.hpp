@@ -1,5 +1,5 @@
-// The list of the memory that holds cuwarden's own data: copies of addresses there are no use of
-// them by the program.
+// The list of the memory that holds cuwarden's own data. An address stored there is cuwarden's
+// copy, and does not show that the program still uses the allocation at that address.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,13 @@
 
 namespace cuwarden {
 
-// The ranges of memory that cuwarden has mapped for itself. All functions may be called by several
-// threads at once. They take no lock and allocate nothing.
+// The ranges of memory that cuwarden has mapped for itself. A search for the program's pointers to
+// allocations passes them over. All functions may be called by several threads at once. They take
+// no lock and allocate nothing.
 class OwnMemory {
  public:
-  // Adds a range of `bytes` from `start` on. Does nothing if `start` is null, or if the list is
-  // full: a search for pointers then takes what lies there for the program's.
+  // Adds a range of `bytes` bytes from `start` on. Does nothing if `start` is null, or if the list
+  // is full: a search for pointers then counts pointers in the range as the program's.
   static void add(const void* start, std::size_t bytes) noexcept {
     if (start == nullptr) return;
     for (std::size_t i = 0; i < most; ++i) {
@@ -35,11 +36,11 @@ class OwnMemory {
       if (entries_[i].start.compare_exchange_strong(address, 0)) return;
     }
   }
-  // Removes all ranges; to be called in a forked child, in which most of the memory is gone.
+  // Removes all ranges. To be called in a forked child, which does not inherit most of that memory.
   static void forget_all() noexcept {
     for (Entry& entry : entries_) entry.start.store(0, std::memory_order_relaxed);
   }
-  // Calls visit(start, bytes) for each range. `start`: its first address.
+  // Calls visit(start, bytes) for each range: the address of its first byte, and its size.
   template <class Visit>
   static void each(const Visit& visit) {
     const std::size_t used = used_.load(std::memory_order_relaxed);
@@ -53,14 +54,15 @@ class OwnMemory {
   }
 
  private:
-  static constexpr std::size_t most = 4096;         // most ranges
+  static constexpr std::size_t most = 4096;         // most ranges that the list can hold
   static constexpr std::uint64_t being_filled = 1;  // value of Entry::start while it is filled in
-  // A range of memory. The entry is free if `start` is 0.
+  // A range of memory: its address and its size. The entry is free if `start` is 0.
   struct Entry {
     std::atomic<std::uint64_t> start{0}, bytes{0};
   };
   static Entry entries_[most];
-  static std::atomic<std::size_t> used_;  // entries from this one on were never used
+  // number of entries, from the first, that have been in use
+  static std::atomic<std::size_t> used_;
 };
 
 inline constinit OwnMemory::Entry OwnMemory::entries_[most]{};

@@ -12,8 +12,8 @@
 namespace cuwarden {
 
 // True if eight bytes can be read at the address, which may be any number. Takes about 0.1 us and
-// keeps errno. False for all addresses if a seccomp filter forbids the system call by which the
-// kernel is asked, or may forbid it to the calling thread.
+// keeps errno. The kernel is asked by a system call. If a seccomp filter forbids that call, or may
+// forbid it to the calling thread, the result is false for all addresses.
 //
 // The kernel is asked to change the signal mask in a way that does not exist. It copies the signal
 // set from the address before it rejects the request with EINVAL. Any other answer counts as

@@ -8,8 +8,8 @@
 namespace cuwarden::hooks {
 
 // A canary on the stack of a hooked CUDA call, or of cuwarden's own work, that is under way. If a
-// longjmp leaves the call without returning from it, is_over() can prove that to a later call in
-// most cases: the canary is damaged, or lies below the later call's frame.
+// longjmp leaves the call without returning from it, a later call of the thread can prove that by
+// is_over() in most cases: the canary is damaged, or lies below the later call's frame.
 class CallCanary {
  public:
   // `frame` is __builtin_frame_address(0) of the function in which the canary is a variable.

@@ -66,16 +66,16 @@ extern constinit std::atomic<ProvesLeft> frames_prove_left;
 // __builtin_frame_address(0) of the function of cuwarden that the program has just called.
 void forget_left_calls(const void* frame) noexcept;
 
-// Resets the calling thread's `call_state` if a longjmp has provably left the hooked driver
-// function, or the work of cuwarden's own, that the thread seems to be inside. To be called by
-// functions that the program calls, before they use `call_state` for a driver call. `frame` is the
-// calling function's __builtin_frame_address(0).
+// Resets the calling thread's `call_state` if it says that the thread is inside a hooked driver
+// function or cuwarden's own work, but a longjmp has provably left that. To be called by functions
+// that the program calls, before they use `call_state` for a driver call. `frame` is the calling
+// function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_canary != nullptr) forget_left_calls(frame);
 }
-// Resets the calling thread's `call_state` if a longjmp has provably left the hooked function of
-// the CUDA runtime that the thread seems to be inside. To be called at the beginning of a hooked
-// runtime function, before `call_state` is used. `frame` is the function's
+// Resets the calling thread's `call_state` if it says that the thread is inside a hooked function
+// of the CUDA runtime, but a longjmp has provably left that. To be called at the beginning of a
+// hooked runtime function, before `call_state` is used. `frame` is the function's
 // __builtin_frame_address(0).
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
@@ -158,9 +158,9 @@ class HookedCall {
   // called if recording() is false.
   ExecutionParts execution() const { return ExecutionParts(*session_); }
 
-  // Returns the call as the report shows it, and the frame at which its stack begins. If the driver
-  // was called inside hooked functions of the CUDA runtime, the call has the name of the outermost
-  // one.
+  // Returns the function that the report names for this call, and the frame at which the call stack
+  // begins. If the driver was called inside hooked functions of the CUDA runtime, the report names
+  // the outermost of these.
   tracking::Caller caller() const {
     return {call_state.runtime_row != 0
                 ? HookId{static_cast<std::uint16_t>(call_state.runtime_row - 1)}
@@ -168,9 +168,10 @@ class HookedCall {
             canary_.frame()};
   }
 
-  // Tells that the call has changed no device's memory, except by what measurements and objects
-  // that wait (ImplicitObjects) account for. Unless a call tells so, its end forgets all bases: the
-  // readings of free memory by which later calls are measured (FreeBases).
+  // Keeps the bases, the readings of free device memory from which later calls are measured
+  // (FreeBases). Without a call of this function, they are forgotten when the hooked call ends,
+  // because it may have changed a device's memory. To be called if the hooked call has changed
+  // none, or only by amounts that were measured or that ImplicitObjects is still to find out.
   void keeps_bases() noexcept { keeps_bases_ = true; }
 
   // Records the outcome of a request for memory. `result` is the final result for the program,
@@ -192,12 +193,14 @@ class HookedCall {
     }
   }
 
-  // Tries to make a failed call succeed. To be called after a driver function that was not asked
-  // for memory, but needs some for its own work, with its result. `need`: the memory that it
-  // needed. If `result` says that it lacked that memory, or that the device's compute mode forbade
-  // a context, records an incident (a refused request). If rescues are on, rungs (ordered attempts
-  // to serve a refused request) then try to make room, and call `again`, which repeats the call,
-  // any number of times. Returns the result for the program.
+  // Tries to make a failed driver call succeed that was not asked for memory, but needs some for
+  // its own work. `result`: the driver's result. `need`: the memory that the call needed. `again`:
+  // repeats the call.
+  //
+  // Records an incident (a refused request) if `result` says that the call lacked that memory, or
+  // that the device's compute mode forbade a context. If rescues are on, rungs (ordered attempts to
+  // serve a refused request) then try to make room, and call `again` any number of times. Returns
+  // the result for the program.
   CUresult rescued(CUresult result, const rescue::Need& need, FunctionRef<CUresult()> again) const {
     if (!recording() || result == CUDA_SUCCESS) return result;
     // Rungs change the memory of devices before and after the attempts.
@@ -212,10 +215,11 @@ class HookedCall {
   }
 
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs (ordered
-  // attempts to serve it) make room and call `real_call` again, any number of times. No rung is
-  // tried for a request of a reclaimer (a callback that empties a cache). Returns CUDA_SUCCESS if
-  // the driver has served the request in the end; otherwise the result of the first call.
+  // driver refuses for lack of memory, tries to serve the request by rungs: ordered attempts that
+  // make room and call `real_call` again, any number of times. No rung is tried if the call is not
+  // recorded, if rescues are off, or for a request of a reclaimer (a callback that empties a
+  // cache). Returns CUDA_SUCCESS if the driver has served the request in the end; otherwise the
+  // result of the first call.
   template <class RealCall>
   CUresult allocate(const tracking::Allocation& asked_for, RealCall real_call) {
     return allocate(asked_for, real_call, rescue::Accepts::drivers_memory).result;
@@ -223,16 +227,16 @@ class HookedCall {
   // The outcome of a request for memory, after all attempts to serve it.
   struct Allocated {
     CUresult result = CUDA_SUCCESS;  // The result for the program.
-    // Address of memory that is not the driver's, for the hook to hand to the program. 0 if the
-    // driver has served the request and has written the address itself, or if the request failed.
+    // Address of memory of cuwarden's own, which the hook must hand to the program. 0 if the driver
+    // has served the request and has written the address itself, or if the request failed.
     std::uint64_t address = 0;
   };
   // Calls `real_call`, which asks the driver for the memory that `asked_for` describes. If the
-  // driver refuses for lack of memory, and the call is recorded and rescues are on, rungs (ordered
-  // attempts to serve it) make room and call `real_call` again, any number of times. No rung is
-  // tried for a request of a reclaimer (a callback that empties a cache). With Accepts::any_memory
-  // a rung may serve the request with cuwarden's own memory instead. The caller must then hand
-  // Allocated::address to the program.
+  // driver refuses for lack of memory, tries to serve the request by rungs: ordered attempts that
+  // make room and call `real_call` again, any number of times. No rung is tried if the call is not
+  // recorded, if rescues are off, or for a request of a reclaimer (a callback that empties a
+  // cache). With Accepts::any_memory a rung may serve the request with cuwarden's own memory
+  // instead. The caller must then hand Allocated::address to the program.
   template <class RealCall>
   Allocated allocate(const tracking::Allocation& asked_for, RealCall real_call,
                      rescue::Accepts accepts) {
@@ -247,10 +251,10 @@ class HookedCall {
   }
 
   // Calls `real_free`, which has the driver free `address`, and returns its result. `space`: kind
-  // of number that `address` is, such as a pointer or a handle. If the call is recorded and
-  // `address` is not 0, the allocation's record is taken out of the ledger before `real_free` is
-  // called, and put back if the driver refuses. So no reader finds a record of memory that is
-  // already freed.
+  // of number that `address` is, such as a pointer or a handle. Takes the allocation's record out
+  // of the ledger before the call, so that no reader finds a record of memory that is already
+  // freed. Puts the record back if the driver refuses. Leaves the ledger alone if the call is not
+  // recorded or `address` is 0.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     if (!recording() || address == 0) return real_free();

@@ -30,7 +30,7 @@ using tracking::submitted_graphs;
 // the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
-  // Listener that is told when the ledger is no longer complete.
+  // Is called when an allocation could not be recorded, so that the ledger is incomplete.
   tracking::CompletenessListener& completeness;
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.
@@ -45,7 +45,7 @@ struct Surroundings {
 struct SessionSettings {
   // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
   std::size_t stack_depth = 0;
-  // True if call stacks have the Python frames of their threads.
+  // True if recorded call stacks include the Python frames of the calling thread.
   bool python_frames = true;
   // True if blocks that frameworks hand out are recorded, with their call stacks.
   bool framework_blocks = false;
@@ -82,8 +82,9 @@ class Session {
   tracking::Neighbours neighbours;     // other processes that may change a device's memory
   // Measures device memory that calls take without being asked for it: for contexts, code, streams.
   tracking::ImplicitMemory implicit;
-  tracking::CallSites sites;                 // walks call stacks
-  tracking::ContextMemory context_memory;    // records memory of contexts and for kernels
+  tracking::CallSites sites;  // walks call stacks
+  // Records contexts, and the memory that the driver takes for kernels: local memory, device heap.
+  tracking::ContextMemory context_memory;
   tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
   tracking::AllocationRecorder allocations;  // records allocations and frees
   // True if blocks that frameworks hand out are recorded, with their call stacks.
@@ -105,10 +106,10 @@ class Session {
     if (!keeps_bases) implicit.bases.memory_may_change();
     ledger.thread_shards.call_ends();
   }
-  // Writes the figures of cuwarden's pools to the ledger, and makes process_ends() true. From then
-  // on, a reading of a device no longer makes its pool give unused pages back to the driver. The
-  // list of the processes on a device is not asked any more, either. To be called when the process
-  // begins to end, before the driver is shut down.
+  // Prepares the session for the end of the process: writes the figures of cuwarden's pools to the
+  // ledger, and makes process_ends() true. From then on, readings of devices do not make cuwarden's
+  // pools give unused pages back to the driver. NVML is not asked either which processes use a
+  // device. To be called when the process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     neighbours.process_is_ending();

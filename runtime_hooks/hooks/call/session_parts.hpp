@@ -36,10 +36,10 @@ class MemoryParts {
   ImplicitMemory& implicit;
   tracking::DeviceQueries& queries;  // asks the driver for contexts, streams, devices
 
-  // Returns the context that owns memory allocated in the stream: the stream's own context, or the
-  // current context if the stream is a default one or the driver does not say; 0 if there is none.
-  // If that context belongs to a green context, and the primary context of the device is recorded,
-  // returns the primary context instead.
+  // Returns the context that owns memory allocated in the stream; 0 if there is none. That is the
+  // stream's own context, or the current context if the stream is a default one or the driver does
+  // not say. If that context belongs to a green context, and the primary context of the device is
+  // recorded, returns the primary context instead.
   ContextId owner_of(CUstream stream) const noexcept {
     return session_.contexts.owner(queries.context_of(stream));
   }
@@ -49,9 +49,9 @@ class MemoryParts {
   DeviceOrdinal device_of(CUstream stream) const noexcept {
     return session_.contexts.device_of(queries.context_of(stream));
   }
-  // Remembers, if rescues (attempts to serve refused requests) are on, that memory is freed in the
-  // order of this stream, so that a refused request may wait for the free. To be called before the
-  // driver's cuMemFreeAsync.
+  // Remembers that the program frees memory in this stream's order, so that a refused request can
+  // wait for the free. Does nothing if rescues (attempts to serve refused requests) are off. To be
+  // called before the driver's cuMemFreeAsync.
   void freed_in(CUstream stream) const noexcept {
     rescue::Refusals& refusals = session_.refusals;
     if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
@@ -96,13 +96,16 @@ class GraphParts {
   }
   // Marks the ledger as incomplete: some allocations or frees are missing in it, for this reason.
   void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
-  // Counts a capture of the stream as under way; to be called before the driver begins it.
-  // `per_thread` is true if a null stream means the calling thread's own default stream. Waits
-  // until no thread puts an event into a stream for PendingFrees. Returns false, with nothing
-  // counted, if rescues (attempts to serve refused requests) are off, if the stream is captured
-  // already, or if it is the legacy default stream, which cannot be captured. Returns false, too,
-  // if the lock of `captures` cannot be had: the capture then counts as under way for ever. If the
-  // result is true and the driver then refuses the capture, the caller must call Captures::ended().
+  // Counts a capture of the stream as under way; to be called before the driver begins it. Then
+  // waits for driver calls that cuwarden makes in other threads and that would disturb the capture:
+  // they would end it, or put an event into it.
+  //
+  // `per_thread` is true if a null stream means the calling thread's own default stream. Returns
+  // true if the capture was counted; if the driver then refuses it, the caller must call
+  // Captures::ended(). Returns false, with nothing counted, if rescues (attempts to serve refused
+  // requests) are off, if the stream is captured already, or if it is the legacy default stream,
+  // which cannot be captured. Returns false, too, if the lock of `captures` cannot be had: the
+  // capture then counts as under way for ever.
   bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
@@ -130,7 +133,7 @@ class ExecutionParts {
 
   ledger::Totals& totals;            // the ledger's sums of live bytes
   ledger::Devices& devices;          // the ledger's figures of each device
-  const ledger::ProcessTime& time;   // time since the process began
+  const ledger::ProcessTime& time;   // tells the time since the process began
   tracking::LiveContexts& contexts;  // the process's contexts that have not ended
   // The stream captures under way; always none if cuwarden does not try to serve refused requests.
   const tracking::Captures& captures;
@@ -144,21 +147,21 @@ class ExecutionParts {
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }
-  // Ends the records of the context and of the memory that it owned. Drops the memory that
-  // cuwarden's pools or spilling have served in it, and forgets the context and its captures.
-  // Counts all kernels as not launched. To be called after the driver has ended the context.
-  // Returns the bytes that were subtracted for it from the device's implicit memory in the ledger
-  // (ContextMemory::context_ended()).
+  // Forgets the context, which the driver has just ended, and all that belonged to it. Ends the
+  // records of the context and of the memory that it owned, and drops memory that cuwarden's pools
+  // or spilling have served in it. Stream captures of the context count as ended, and all kernels
+  // as not launched. Returns the bytes that were subtracted from the device's implicit memory in
+  // the ledger (ContextMemory::context_ended()).
   std::uint64_t context_ended(ContextId) const noexcept;
-  // Forgets the stream: refused requests no longer wait for frees in it, and a capture of it counts
-  // as ended. May then free memory of cuwarden's pools that the program freed during a capture.
-  // Does nothing if rescues (attempts to serve refused requests) are off. To be called before the
-  // driver destroys the stream.
+  // Forgets the stream: refused requests do not wait for frees in it, and a capture of it counts as
+  // ended. If no stream is being captured then, frees memory of cuwarden's pools that the program
+  // freed during a capture. Does nothing if rescues (attempts to serve refused requests) are off.
+  // To be called before the driver destroys the stream.
   void stream_ends(CUstream) const noexcept;
-  // Forgets the streams of `context`: refused requests no longer wait for frees in them. To be
-  // called before the driver ends the context. 0: it is not known which context ends, so the
-  // streams of all contexts are forgotten. Does nothing if rescues (attempts to serve refused
-  // requests) are off.
+  // Forgets the streams of `context`: refused requests do not wait for frees in them. `context`:
+  // the context that is about to end; 0: unknown, so the streams of all contexts are forgotten.
+  // Does nothing if rescues (attempts to serve refused requests) are off. To be called before the
+  // driver ends the context.
   void streams_end(ContextId context) const noexcept {
     if (session_.refusals.rescues()) session_.refusals.pending().context_ends(context);
   }

@@ -8,27 +8,29 @@
 
 namespace cuwarden::hooks {
 
-// Returns the number by which a context is recorded.
+// Returns the number by which the ledger knows the context: its handle.
 inline ContextId id_of(CUcontext context) { return {reinterpret_cast<std::uint64_t>(context)}; }
 #if CUDA_VERSION >= 12040
-// A green context has a record and bytes like a context, by the number of its handle.
+// Returns the number by which the ledger knows the green context: its handle. A green context is
+// recorded like a context.
 inline ContextId id_of(CUgreenCtx green) { return {reinterpret_cast<std::uint64_t>(green)}; }
 #endif
 
-// Returns true if the free bytes of `device` can be read here, that is, if its context is current.
-// The driver answers inside any context on the device, but a context that is not current is not
-// entered: another thread may end it meanwhile.
-//
-// The bytes that a device's first context takes cannot be told apart from other processes' memory.
-// The bytes of a further context can.
+// Returns true if the current context is on `device`, so that the device's free bytes can be read.
+// The driver would tell them inside any other context on the device, too. But another thread may
+// end such a context at any moment, so it is not made current for a reading.
 inline bool answers_for(HookedCall& call, DeviceOrdinal device) {
   return call.execution().queries.current().device == device;
 }
 
-// Records a context that a call makes, and measures what it takes from the device.
+// Records a context that a driver call makes, and the device memory that the call takes for it. If
+// the device had a context before, that memory is measured by readings before and after the call.
+// For a device's first context, it is estimated after the call
+// (ImplicitSpan::book_first_context()). Does nothing if the program's call is not recorded.
 class ContextCreation {
  public:
-  // To be made before the driver's call, which makes a context on `device`.
+  // Begins the measurement. To be made right before the driver's call, which makes a context on
+  // `device`. `call`: the program's call, which must outlive this object.
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
     if (!call.recording()) return;
@@ -37,7 +39,8 @@ class ContextCreation {
     further_ = call.execution().queries.live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
-  // To be called after the driver has made the context.
+  // Records the context `made`, and enters the memory that it took into the ledger. To be called
+  // right after the driver has made the context.
   void done(ContextId made) {
     if (further_) return done_beside_others(made);
     if (!call_.recording()) return;
@@ -50,7 +53,9 @@ class ContextCreation {
       span_.book_first_context(device_, made);
     }
   }
-  // Does done()'s work for a green context of a device that had its primary context before.
+  // Records the green context, and enters the memory that it took into the ledger. To be called
+  // right after the driver has made it. Does nothing if the device's primary context is not
+  // recorded.
   void done_green(ContextId green) {
     if (!call_.recording()) return;
     if (!span_.has_begun()) call_.execution().implicit.disturb(device_);
@@ -62,7 +67,8 @@ class ContextCreation {
   }
 
  private:
-  // Does done()'s work for a context of a device that had a context before.
+  // Records the context `made`, and enters the memory that it took into the ledger, for a device
+  // that had another context before.
   void done_beside_others(ContextId made) {
     if (!call_.recording()) return;
     if (!span_.has_begun()) call_.execution().implicit.disturb(device_);
@@ -70,7 +76,8 @@ class ContextCreation {
     call_.execution().context_memory.made(call_.caller(), {made, device_}, false);
     book_taken(made);
   }
-  // Books what the call took, and notes in the record if that is not known.
+  // Ends the measurement, and enters the bytes that the call took into the ledger as memory of the
+  // context `made`. If they could not be measured, says so in the context's record.
   void book_taken(ContextId made) {
     const bool answers = span_.has_begun() && answers_for(call_, device_);
     const auto taken = answers ? span_.taken() : std::nullopt;
@@ -79,10 +86,12 @@ class ContextCreation {
     if (*taken > 0) span_.book({.context_bytes = *taken}, made);
   }
 
+  // the program's call, which makes the context
   HookedCall& call_;
+  // the measurement of the driver's call
   ImplicitSpan span_;
-  const DeviceOrdinal device_;  // the device of the new context
-  bool further_ = false;        // true if the device had a context before
+  const DeviceOrdinal device_;  // the device on which the context is made
+  bool further_ = false;        // true if the device had a context before the call
 };
 
 }  // namespace cuwarden::hooks

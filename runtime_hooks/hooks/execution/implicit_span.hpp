@@ -30,12 +30,13 @@ class ImplicitSpan {
   void begin(DeviceOrdinal) noexcept;
   // True while a measurement is under way: from a begin() that could read the device, to taken().
   bool has_begun() const noexcept { return begun_; }
-  // Ends the measurement, right after the measured call. Returns the bytes of device memory that
-  // the call took, negative if it gave memory back. Returns none if no measurement is under way, if
-  // the device cannot be read now, or if another call of this process may have changed the device's
-  // memory in between. Returns none, too, if another process may have done so; is_doubtful() is
-  // then true. `plausible_bytes`: most bytes that such a call is known to take. If it seems to have
-  // taken more, the list of the processes on the device is asked (Neighbours::ask()).
+  // Ends the measurement; to be called right after the measured call. Returns the bytes of device
+  // memory that the call took, negative if it gave memory back. Returns none if no measurement is
+  // under way or the device cannot be read now. Returns none, too, if another call of this process
+  // may have changed the device's memory in between. Returns none if another process may have done
+  // so; is_doubtful() is then true. `plausible_bytes`: most bytes that such a call is known to
+  // take. If it seems to have taken more, the list of the processes on the device is asked
+  // (Neighbours::ask()).
   std::optional<std::int64_t> taken(std::int64_t plausible_bytes = INT64_MAX) noexcept;
   // True if taken() has returned none because another process may have changed the device's memory
   // during the call.
@@ -43,10 +44,11 @@ class ImplicitSpan {
   // Writes taken()'s reading of the device to the ledger. To be called after taken() has returned a
   // number.
   void note_reading() noexcept;
-  // Adds the change to the measured device's implicit memory (memory that calls take without being
-  // asked for it) in the ledger, with the records of contexts and of memory for kernels. Also
-  // writes taken()'s reading of the device there. To be called after taken() has returned a number.
-  // `context`: the context in which the driver took or gave back the memory; 0: unknown.
+  // Enters a change of the measured device's implicit memory (memory that calls take without being
+  // asked for it) into the ledger: into the device's figures, and into the records of contexts and
+  // of memory for kernels. Also writes taken()'s reading of the device there. To be called after
+  // taken() has returned a number. `context`: the context in which the driver took or gave back the
+  // memory; 0: unknown.
   void book(const ledger::ImplicitChange&, ContextId context) noexcept;
   // Subtracts `bytes` from the device's implicit memory in the ledger. To be called after taken(),
   // if the driver refused the measured call, but first gave `bytes` back to the device: memory for
@@ -57,11 +59,11 @@ class ImplicitSpan {
   // launch that needed 2,112 MiB of local memory gave 1,342 MiB back, and a refused stack limit
   // (cuCtxSetLimit) 414 MiB.
   void book_given_back(std::uint64_t bytes, ContextId context) noexcept;
-  // Enters into the ledger, as taken by `first`, all memory in use on the device that no record and
-  // no memory pool of this process accounts for. If that is more than a context can take, NVML is
-  // asked how much this process holds. Other processes' memory is included if NVML was not asked or
-  // does not tell. `first` is the device's first context, was just made, and must be current. Does
-  // nothing if the device cannot be read.
+  // Enters the memory that `first` took into the ledger: all memory in use on the device, less that
+  // in records and in memory pools of this process. If that is more than a context can take, NVML
+  // is asked how much this process holds. Other processes' memory is included if NVML was not asked
+  // or does not tell. `first` is the device's first context, was just made, and must be current.
+  // Does nothing if the device cannot be read.
   void book_first_context(DeviceOrdinal, ContextId first) noexcept;
 
  private:
@@ -71,11 +73,11 @@ class ImplicitSpan {
   bool begun_ = false;  // True while the measurement is under way.
   // Number that ImplicitMemory::begin_span() has given to the measurement; 0: none was begun.
   std::uint64_t number_ = 0;
-  // Reads the current context's device, and counts the time that it took. Returns none if the
-  // device cannot be read.
+  // Reads the memory of the current context's device, and adds the time of the reading to that of
+  // all readings. Returns none if the device cannot be read.
   std::optional<driver::DeviceReading> read() noexcept;
-  // Notes when the measured call begins and how many bytes of the device this process holds, since
-  // another process may change the device's memory during the call.
+  // Stores when the measured call begins and how many bytes of the device this process holds.
+  // confirmed() needs both, since another process may change the device's memory during the call.
   void expect_neighbours() noexcept;
   // Makes the state after the measured call the device's base, from which later calls are measured.
   // `taken`: bytes that the call took; none if unknown.

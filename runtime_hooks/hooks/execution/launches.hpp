@@ -104,17 +104,19 @@ class FirstLaunch {
   bool is_code_measured_ = false;
 };
 
-// Returns the object that stands for an executable graph.
+// Returns the description of an executable graph as an object for which the driver takes memory.
 inline tracking::ImplicitObject object_of_graph(CUgraphExec exec) {
   return {Kind::graph_exec, Space::graph_exec, reinterpret_cast<std::uint64_t>(exec)};
 }
 
 // Measures the device memory that the driver takes when a graph is instantiated: for the executable
-// graph, and for local memory of the graph's kernels. Measures only while readings of devices have
-// taken little time (ImplicitMemory::may_read()), but always in two cases. Either a kernel whose
-// launch was captured needed more local memory than all kernels launched before it, or the driver
-// may take memory for the heap of device-side malloc. Does nothing if the program's call, which
-// outlives the object, is not recorded. The object is made right before the driver's call.
+// graph, and for local memory of the graph's kernels. The object is made right before the driver's
+// call. Does nothing if the program's call, which outlives the object, is not recorded.
+//
+// Measures only while readings of devices have taken little time (ImplicitMemory::may_read()), with
+// two exceptions. It always measures if the driver may take memory for the heap of device-side
+// malloc. It also does if a kernel whose launch was captured needs more local memory than all
+// kernels launched before it.
 class GraphInstantiation {
  public:
   // Begins the measurement of an instantiation, unless readings of the device have taken too much
@@ -138,17 +140,17 @@ class GraphInstantiation {
   // The device's base before the instantiation: the latest reading of its free memory, from which
   // calls without readings of their own are measured.
   tracking::FreeBases::Base base_;
-  // True if the driver may take local memory of captured kernels, or the heap of device-side
-  // malloc, too.
+  // True if the driver may take gigabytes: local memory for captured kernels, or the heap of
+  // device-side malloc.
   bool may_take_gigabytes_ = false;
 };
 
 // Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission
 // gate, at which threads wait while cuwarden moves memory. Measures the device memory that the
 // launch takes, and enters it into the ledger if `call` is recorded. If the driver refuses the
-// launch for lack of memory and rescues are on, rungs (ordered attempts to serve a refused request)
-// make room and launch again. Returns the result for the program. `block_threads` is the number of
-// threads of a block; 0: unknown.
+// launch for lack of memory, rungs (ordered attempts to serve a refused request) make room and
+// launch again; none does if rescues are off. Returns the result for the program. `block_threads`
+// is the number of threads of a block; 0: unknown.
 template <class Launch>
 CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
                       Launch launch) {

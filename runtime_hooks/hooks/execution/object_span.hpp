@@ -10,9 +10,10 @@ namespace cuwarden::hooks {
 // memory by itself, and records the object. Does nothing if the program's call is not recorded.
 class ObjectSpan {
  public:
-  // The time at which a call is measured. `within_budget`: only while readings take little of the
-  // run time (ImplicitMemory::may_read()), and never while a stream is captured. `always`: for
-  // calls that load or unload code, which take milliseconds anyway.
+  // The condition under which a driver call is measured. `within_budget`: only while readings of
+  // devices take little of the run time (ImplicitMemory::may_read()), and never while a stream is
+  // captured. `always`: also otherwise, for calls that load or unload code, which take milliseconds
+  // anyway.
   enum class When { within_budget, always };
 
   // Begins the measurement, if `When` allows it. To be made right before the driver is called.
@@ -46,15 +47,16 @@ class ObjectSpan {
   tracking::FreeBases::Base base_;
 };
 
-// Measures what the end of an object gives back, and ends the object's record. Does nothing if the
-// program's call is not recorded.
+// Measures the device memory that the driver gives back when it destroys a stream, a module or an
+// executable graph, and ends the object's record. Does nothing if the program's call is not
+// recorded.
 class ObjectEnd {
  public:
   // Ends the object's record, and begins the measurement, if `When` allows it. To be made right
   // before the driver's call. `call`: the program's call, which must outlive this object.
   ObjectEnd(HookedCall& call, const tracking::ImplicitObject&, ObjectSpan::When) noexcept;
-  // Ends the measurement. `CUresult` is the result of the driver's call, which was made just now.
-  // If it is an error, the object's record goes on.
+  // Ends the measurement. To be called right after the driver's call; `CUresult` is its result. If
+  // the driver refused to destroy the object, the object's record goes on.
   void done(CUresult) noexcept;
 
  private:
@@ -66,7 +68,7 @@ class ObjectEnd {
   const tracking::ImplicitObject object_;
   // The object's record and device, from before the driver's call.
   tracking::ImplicitObjects::Ending ending_;
-  // True if the object is on the current device, which is the one that is measured.
+  // True if the object is on the current device, the only one that is measured.
   bool is_here_ = false;
 };
 

@@ -12,19 +12,22 @@ namespace cuwarden::hooks {
 // figures afterwards.
 struct PyTorchBlock {
   std::uint64_t address = 0;  // address of the block
-  // Size of a block that is handed out; minus the size of one that comes back; 0: figures only.
+  // Size of the block if the allocator hands it out; minus its size if it comes back. 0: there is
+  // no block, only figures.
   std::int64_t bytes = 0;
   std::uint64_t allocated_bytes = 0;  // bytes of the device's blocks that are handed out
   std::uint64_t reserved_bytes = 0;   // bytes that the allocator has taken from CUDA on the device
   DeviceOrdinal device;               // device of the block
 };
 
-// Stores the allocator's figures in the ledger. If blocks are recorded (Session::records_blocks),
-// also records the block with its call stack, or ends its record. `frame`:
-// __builtin_frame_address(0) of the function that PyTorch has called. The calling thread holds the
-// lock of PyTorch's allocator. Leaves errno as it was. Ignores blocks that come back once the
-// Python interpreter of the process has begun to end, until a block is handed out: no line of the
-// program frees them, so that the ledger keeps them as live.
+// Stores the figures of PyTorch's allocator in the ledger. If blocks are recorded
+// (Session::records_blocks), also records the block with its call stack, or ends its record.
+// `frame`: __builtin_frame_address(0) of the function that PyTorch has called. The calling thread
+// holds the lock of PyTorch's allocator. Leaves errno as it was.
+//
+// Once the process's Python interpreter has begun to end, ignores blocks that come back, until a
+// block is handed out: the interpreter's end frees them, not a line of the program. The ledger thus
+// keeps them as live.
 void pytorch_reports(Session&, const void* frame, const PyTorchBlock&) noexcept;
 
 }  // namespace cuwarden::hooks

@@ -13,29 +13,29 @@
 
 namespace cuwarden::hooks {
 
-// A table of the program's calls that made graphs' allocation nodes, by the address that a node
-// allocates. It is read when a graph is instantiated. In a full table, a new node replaces one
-// of the oldest.
+// A table of the program's calls that made graphs' allocation nodes. The key is the address that a
+// node allocates. The table is read when a graph is instantiated. In a full table, a new node
+// replaces one of the oldest.
 //
 // Nodes of one graph may have the same address, one after the other, so up to eight nodes of each
 // address are kept, the latest ones. All functions may be called by several threads at once.
 class NodeMakers {
  public:
-  // A program's call that made an allocation node.
+  // The program's call that made an allocation node of a graph.
   struct Maker {
-    GroupId group;            // The ledger's group of the call; 0: there was no room for one.
+    GroupId group;  // The ledger's group of the call; 0: the ledger had no room for a group.
     std::uint64_t bytes = 0;  // Bytes that the node allocates.
-    std::uint64_t order = 0;  // A number that rises from node to node, from 1.
+    std::uint64_t order = 0;  // Number of the node among all nodes ever entered, from 1.
   };
-  // Most nodes with the same address that are kept.
+  // Most nodes of one address that the table keeps.
   static constexpr std::size_t most_of_one_address = 8;
 
   // Enters a node that allocates `bytes` at `address`. `GroupId` is the ledger's group for
   // allocations by the call that made the node. If the table's lock cannot be had, nothing is
   // entered, and left() becomes true.
   void made(std::uint64_t address, std::uint64_t bytes, GroupId) noexcept;
-  // Fills `to` with the calls that made the kept nodes with this address, the latest first. Returns
-  // the number of calls; 0 also if the table's lock cannot be had.
+  // Fills `to` with the program's calls that made the nodes of this address in the table, the
+  // latest first. Returns the number of calls; 0 also if the table's lock cannot be had.
   std::size_t makers_of(std::uint64_t address, Maker (&to)[most_of_one_address]) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
   // nodes may be missing from the table.
@@ -58,7 +58,7 @@ class NodeMakers {
   // Takes the row out of the list of its bucket. The caller holds `lock_`.
   void unlink(Node&) noexcept;
 
-  // Result of left(): true once `lock_` could not be had.
+  // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
   // Protects the table of nodes. While it is held, no other lock is taken, and neither the driver
   // nor the program is called.
@@ -80,12 +80,13 @@ struct Effect {
   std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
   std::uint64_t address = 0;  // The address that is allocated or freed.
   std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
-  GroupId group;              // The ledger's group for the memory; 0: no room, or a free.
-  bool allocates = false;     // True for an allocation, false for a free.
+  GroupId group;  // The ledger's group for the memory; 0 for a free, or if the ledger had no room.
+  bool allocates = false;  // True for an allocation, false for a free.
 };
 
-// A table of what launches of executable graphs allocate and free (effects), by the graph's
-// CUgraphExec as a number, `exec`. All functions may be called by several threads at once.
+// A table of effects: the allocations and frees that launches of executable graphs make. The key is
+// the graph's CUgraphExec as a number, `exec`. All functions may be called by several threads at
+// once.
 class ExecEffects {
  public:
   // Adds an effect, which is an allocation or a free that each launch of the executable graph
@@ -138,7 +139,7 @@ class ExecEffects {
   std::size_t copy(std::uint64_t exec, bool allocates, std::uint16_t& at,
                    Effect (&to)[32]) noexcept;
 
-  // Result of left(): true once `lock_` could not be had.
+  // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
   // Guards all rows and lists of the table. The driver and the program are not called while it is
   // held.

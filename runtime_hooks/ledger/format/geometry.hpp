@@ -14,10 +14,9 @@ namespace cuwarden::ledger {
 // Largest size of a ledger's sparse file in bytes. The arguments of Writer::create() or a limit of
 // the process may make the file smaller.
 inline constexpr std::uint64_t default_total_bytes = std::uint64_t{8} << 30;
-// Least size in bytes at which a ledger's file is worth making. If RLIMIT_FSIZE allows less, the
-// ledger is in anonymous memory instead, where it can be larger. The ledger gets a small file all
-// the same if other limits keep it as small in memory. Also the largest size of a ledger in memory
-// if vm.overcommit_memory is 2.
+// Least useful size of a ledger's file in bytes. If RLIMIT_FSIZE allows less, the ledger is kept in
+// anonymous memory, where it can be larger. If other limits keep it as small there, the ledger gets
+// the small file. With vm.overcommit_memory=2, this is also the largest size of a ledger in memory.
 inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} << 20;
 
 // The part of a ledger's file that one region (a table, or a heap of bytes) occupies: its offset in
@@ -30,7 +29,7 @@ struct RegionExtent {
 
 // The division of a ledger's file among its regions (tables and heaps of bytes).
 struct Geometry {
-  std::array<RegionExtent, region_count> regions;  // a region's entry is at index_of(its RegionId)
+  std::array<RegionExtent, region_count> regions;  // each region's extent, at index_of(its id)
   std::uint64_t total_bytes = 0;  // size of the file; 0: no division fits the limit
 };
 

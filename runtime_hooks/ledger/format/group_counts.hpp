@@ -10,9 +10,9 @@
 
 namespace cuwarden::ledger {
 
-// Returns the number of call counters, of 8 bytes each, that one thread's shard has in
+// Returns the number of call counters, of 8 bytes each, that one thread's shard has in the region
 // RegionId::shard_calls. `hooks`: number of hooks, each of which needs one counter. The result is
-// rounded up to whole cache lines, so that no two shards share one.
+// rounded up to whole cache lines, so that no two shards share a cache line.
 constexpr std::uint64_t calls_in_shard(std::uint64_t hooks) { return (hooks + 7) / 8 * 8; }
 
 // The counters of one group (all allocations with the same call stack, function, kind and device),
@@ -30,10 +30,10 @@ struct GroupCounts {
 };
 
 // Returns the sums of a group's counters over all shards (each thread's part of the counters). If
-// other threads free memory meanwhile, reads the counters again, up to 16 times in all. If the last
-// time was disturbed, too, the live count and bytes may be too low. `group_row`: row of `group` in
-// its table. `shard_at(row)` returns a pointer to that row of the table of GroupShards; null if the
-// ledger has no such row.
+// other threads free memory meanwhile, reads the counters again, up to 16 times in all. If they do
+// so the last time, too, the live count and bytes may be too low. `group_row`: row of `group` in
+// the groups table. `shard_at(row)` returns a pointer to this row of the table of GroupShards; null
+// if the ledger has no such row.
 template <class ShardAt>
 GroupCounts counts_of(const Group& group, std::uint32_t group_row, ShardAt shard_at) noexcept {
   // A group has at most one GroupShard for each shard. A damaged list may be longer, or a ring.

@@ -12,21 +12,22 @@ namespace cuwarden::ledger {
 // Memory of one device, in bytes, that the driver took by itself in calls that do not request
 // memory. 0: none was measured.
 struct ImplicitBytes {
-  // Bytes of the device in use just after this process made its first context there, less those
-  // that the driver has given back since. Memory of other processes is included; allocations that
-  // this process had recorded by then are not.
+  // Bytes of the device that were in use just after this process's first context came up there,
+  // less bytes that the driver has given back since. Memory of other processes is included;
+  // allocations that this process had recorded by then are not.
   std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;  // bytes taken by this process's contexts after the first one
-  // Bytes of the device that the driver took for objects of each kind. They include memory that the
-  // driver keeps after the end of such an object.
-  std::uint64_t modules = 0;       // for loaded code
-  std::uint64_t local_memory = 0;  // for kernels' local memory
-  std::uint64_t heap = 0;          // for the heap of malloc() in kernels
-  std::uint64_t streams = 0;       // for streams
-  std::uint64_t graphs = 0;        // for executable graphs
-  // Most bytes of local memory that a thread needs, among kernels launched or captured since the
-  // device last had no context. 0: none needed more than its context gave each thread already: 1
-  // KiB, or what cuCtxSetLimit had set.
+  // Bytes that the driver took for loaded code; 0: none was measured. This number and the next four
+  // include memory that the driver keeps after the code, or other object, has ended.
+  std::uint64_t modules = 0;
+  std::uint64_t local_memory = 0;  // bytes taken by the driver for kernels' local memory
+  std::uint64_t heap = 0;          // bytes taken by the driver for malloc() in kernels
+  std::uint64_t streams = 0;       // bytes taken by the driver for streams
+  std::uint64_t graphs = 0;        // bytes taken by the driver for executable graphs
+  // Most bytes of local memory that a kernel needed for one thread, of all kernels launched or
+  // captured since the device last had no context. A kernel counts only if it needs more than its
+  // context gives each thread anyway: 1 KiB, or the number that cuCtxSetLimit has set. 0: no kernel
+  // needed more.
   std::uint64_t largest_local = 0;
 
   // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If
@@ -34,17 +35,17 @@ struct ImplicitBytes {
   // first context is unknown.
   static constexpr std::uint64_t largest_context = std::uint64_t{1} << 30;
   // Returns all bytes of the device that the driver took by itself (not for requests of memory),
-  // but for those of the first context.
+  // except those of the first context.
   std::uint64_t beside_first_context() const noexcept {
     return further_contexts + modules + local_memory + heap + streams + graphs;
   }
-  // Returns all bytes of the device that the driver took by itself, with contexts().
+  // Returns all bytes of the device that the driver took by itself, including those of contexts().
   std::uint64_t all() const noexcept {
     return contexts() + modules + local_memory + heap + streams + graphs;
   }
-  // Returns the bytes that this process's contexts on the device take together, and other
-  // processes' memory in used_after_first_context. Leaves out the first context if
-  // used_after_first_context exceeds largest_context, since the context's size is then unknown.
+  // Returns the bytes that this process's contexts take on the device. Memory of other processes in
+  // used_after_first_context counts as a part of the first context. If used_after_first_context
+  // exceeds largest_context, the first context's size is unknown, and the result leaves it out.
   std::uint64_t contexts() const noexcept {
     return (used_after_first_context <= largest_context ? used_after_first_context : 0) +
            further_contexts;

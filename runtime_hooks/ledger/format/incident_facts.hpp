@@ -18,12 +18,13 @@ namespace cuwarden::ledger {
 
 // A request that was refused for lack of memory, and the facts that were known at the refusal.
 struct IncidentFacts {
-  Asked asked{};            // the thing that the call asked for
-  int result = 0;           // the CUresult with which the driver refused the request
-  std::uint64_t bytes = 0;  // bytes requested, or needed by the call itself; 0: unknown
+  Asked asked{};   // the thing that the call asked for
+  int result = 0;  // the CUresult with which the driver refused the request
+  // Bytes that the refused call requested or, if it names no size, needed; 0: unknown.
+  std::uint64_t bytes = 0;
   // Bytes and number of this process's live allocations at the refusal, indexed by Kind: on the
-  // device of the request, or on the host if host memory was requested. Zeros until
-  // Incidents::measure() has added them.
+  // device of the request, or on the host if host memory was requested. Blocks of frameworks do not
+  // count, since they lie in other memory. Zeros until Incidents::measure() has added the numbers.
   std::array<std::uint64_t, kind_count> live_bytes{}, live_count{};
   // Values of the facts, indexed by Fact and in the unit that Fact gives; unknown_value: the fact
   // is not known.
@@ -75,15 +76,16 @@ struct OtherProcess {
   // its parent; empty: unknown. The object owns none of its texts: they must outlive it.
   std::string_view program{}, parent_program{};
   std::string_view user{};  // name of the process's user, or the uid in digits; empty: unknown
-  // Owners that the process's cgroup names; empty: it names none.
-  std::string_view job{};        // id of a Slurm job
-  std::string_view container{};  // id of a container; for LXC its name
-  std::string_view pod{};        // uid of a Kubernetes pod
-  std::string_view unit{};       // unit of systemd
+  // Id of the Slurm job that the process's cgroup names; empty: none.
+  std::string_view job{};
+  // Id of the container (for LXC, its name) that the process's cgroup names; empty: none.
+  std::string_view container{};
+  std::string_view pod{};  // uid of the Kubernetes pod that the process's cgroup names; empty: none
+  std::string_view unit{};  // systemd unit that the process's cgroup names; empty: none
 };
 
-// The other processes that advice about a refused request may name: for each way in which processes
-// are found (SeenBy), at most 3, in the order in which they were added. The others are counted.
+// The other processes on the device of a refused request, for advice to the user. Keeps at most 3
+// processes for each way in which processes are found (SeenBy), and only counts further ones.
 class NamedProcesses {
  public:
   // Adds a process that used the device. If there are 3 already that were found in the same way
@@ -98,18 +100,18 @@ class NamedProcesses {
     ++named;
     all_[size_++] = process;
   }
-  // Returns the processes that may be named, in the order in which they were added.
+  // Returns the kept processes, in the order in which they were added.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
-  // Returns how many processes that were found in the given way, and were in the given state, have
-  // no entry in all(), but were only counted.
+  // Returns the number of the processes that were found in the way `seen_by`, were in this state,
+  // and were only counted, so that all() lacks them.
   std::size_t unnamed(SeenBy seen_by, RunState state) const noexcept {
     return unnamed_[static_cast<std::size_t>(seen_by)][static_cast<std::size_t>(state)];
   }
 
  private:
-  // Most processes that may be named for each way in which they were found (SeenBy).
+  // Most processes that are kept for each way in which they were found (SeenBy).
   static constexpr std::size_t most_each = 3;
-  // The processes that may be named: the first size_ entries.
+  // The kept processes: the first size_ entries.
   std::array<OtherProcess, most_each * seen_by_count> all_{};
   std::array<std::size_t, seen_by_count> named_{};  // entries of all_ in use, by SeenBy
   // Number of processes that were only counted, by SeenBy and RunState.

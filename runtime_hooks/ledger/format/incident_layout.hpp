@@ -14,10 +14,8 @@ namespace cuwarden::ledger {
 // Value of a number in the ledger that is not known, be it a number of bytes or another one.
 inline constexpr std::uint64_t unknown_value = UINT64_MAX;
 
-// The thing that a refused call asked for: memory (an allocation), a context, loaded code, a kernel
-// launch, a graph's instantiation or launch, or a stream. Further things: a larger limit
-// (cuCtxSetLimit), a texture or surface object, a copy or fill on the device. All but `memory` take
-// device memory that the call does not name.
+// The thing that a refused call asked for. All but `memory` take device memory that the call does
+// not ask for.
 enum class Asked : std::uint8_t {
   memory,   // the call asked for memory: an allocation
   context,  // the call asked for a context
@@ -38,9 +36,10 @@ enum class Fact : std::uint8_t {
   total_bytes,             // size of the device's memory
   free_bytes,              // free memory of the device, as the driver gives it
   memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
-  slab_locked_bytes,       // free bytes in partly live slabs (2 MiB units) of the driver
+  slab_locked_bytes,       // unused bytes in partly live slabs (2 MiB units) of the driver
   rounding_bytes,          // bytes by which the driver rounded up live requests for linear memory
-  // Bytes of the device taken by this process's contexts, but for a first one of unknown size.
+  // Bytes of the device that this process's contexts take. The first context is left out if its
+  // size is unknown.
   context_bytes,
   module_bytes,           // bytes of the device that this process's loaded code takes
   local_memory_bytes,     // bytes of the device taken for local memory of this process's kernels
@@ -61,25 +60,29 @@ enum class Fact : std::uint8_t {
   largest_gap_bytes,          // largest range of this process's address space without a mapping
   mappings,                   // number of this process's mappings
   max_mappings,               // most mappings of one process: vm.max_map_count
-  // Limit of the process's memory cgroup, or of one above it that has fewer bytes left.
+  // Limit in bytes of the process's memory cgroup, or of a cgroup above it in which fewer bytes are
+  // left; no_limit: there is none.
   cgroup_limit_bytes,
-  // Bytes used, page cache included, in the cgroup of cgroup_limit_bytes. If no cgroup has a limit,
-  // those used in the process's own one.
+  // Bytes used, page cache included, in the cgroup whose limit is cgroup_limit_bytes. If no cgroup
+  // has a limit: bytes used in the process's own cgroup.
   cgroup_used_bytes,
-  // Restrictions of the device's use, and the device's memory according to NVML.
-  compute_mode,        // CUcomputemode other than DEFAULT; known only if a context was refused
-  whole_device_bytes,  // size of the whole device, if the request exceeds this slice of it (MIG)
-  mps_limit_bytes,     // most bytes of the device that MPS allows this process
-  // Free bytes of the device by NVML, if a context was refused and free_bytes is not known.
+  // The device's CUcomputemode; known only if a context was refused and the mode is not DEFAULT.
+  compute_mode,
+  // Size in bytes of the whole device; known only if the process has a slice of it (MIG), and the
+  // request exceeds this slice.
+  whole_device_bytes,
+  mps_limit_bytes,  // most bytes of the device that MPS allows this process
+  // Free bytes of the device as NVML gives them; known only if a context was refused for lack of
+  // memory and free_bytes is not known.
   nvml_free_bytes,
   // Further facts about the device.
   slab_count,          // slabs of the driver with at least one live allocation of this process
-  graph_rest_bytes,    // bytes in partly used chunks of graphs that no allocation has
-  given_back_bytes,    // part of free_bytes that the driver freed as it refused; not known if 0
+  graph_rest_bytes,    // unused bytes in chunks of graph memory that are partly in use
+  given_back_bytes,    // part of free_bytes that the driver freed while refusing; not known if 0
   spilled_bytes,       // bytes of live device allocations in host memory; not known if 0
   arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
   spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
-  integrated,  // 1 if the device shares its memory with the host; otherwise not known
+  integrated,                     // 1: the device shares the host's memory; not known: it does not
   // Limit on the device's memory for the processes of this process's cgroup, as NVML gives it. Not
   // known if there is no limit.
   cgroup_device_limit_bytes,
@@ -87,19 +90,19 @@ enum class Fact : std::uint8_t {
   // Number of processes on NVML's list that could not be matched with the processes that are
   // visible here, because NVML's pids may be those of another pid namespace; not known if none.
   unmatched_processes,
-  // The part of module_bytes that was taken in calls which libraries made, such as NCCL (those in
+  // The part of module_bytes that was taken in calls by libraries such as NCCL (those in
   // library_reserves.def).
   library_module_bytes,
   library_stream_bytes,  // the part of stream_bytes taken in calls by libraries such as NCCL
   library_graph_bytes,   // the part of graph_bytes taken in calls by libraries such as NCCL
-  // Figures that PyTorch's allocator gives of its memory on the device. Not known without PyTorch.
-  pytorch_reserved_bytes,   // bytes that it has taken from CUDA
-  pytorch_allocated_bytes,  // bytes of blocks that it has handed out
-  // Number and bytes of holes: free blocks in segments of PyTorch's of which another part is in
-  // use. These two and the next figure are known only if blocks are recorded (CUWARDEN_TENSORS).
+  // Bytes of the device that PyTorch's allocator has taken from CUDA. Not known without PyTorch.
+  pytorch_reserved_bytes,
+  pytorch_allocated_bytes,  // bytes of blocks of PyTorch's allocator that are in use
+  // Number of holes: free blocks in segments of PyTorch of which another part is in use. This
+  // figure and the next two are known only if blocks are recorded (CUWARDEN_TENSORS).
   pytorch_hole_count,
-  pytorch_hole_bytes,
-  pytorch_largest_free_bytes,  // bytes of the largest free block
+  pytorch_hole_bytes,          // bytes of the free blocks that pytorch_hole_count counts
+  pytorch_largest_free_bytes,  // bytes of the largest free block of PyTorch's allocator
 };
 // Number of enumerators of Fact.
 inline constexpr std::size_t fact_count =
@@ -121,8 +124,8 @@ enum class RungOutcome : std::uint8_t {
   nothing_to_do,  // the rung found nothing that it could free or use
   timed_out,      // the rung's time ended before there was memory
   other_error,    // the repeated request failed with another error than a lack of memory
-  unsafe,         // left out, at least in part, since it might do harm, as in a stream capture
-  failed,         // the rung itself failed
+  unsafe,         // the rung was not tried, or not wholly, since it could do harm, as in a capture
+  failed,         // the rung's own work failed, such as a reclaimer that threw
   under_way,      // the rung has begun and not ended
 };
 inline constexpr std::uint8_t rung_outcome_count = 8;  // number of enumerators of RungOutcome
@@ -131,13 +134,13 @@ enum class LeftOut : std::uint8_t {
   none,            // the rung was tried, or the rescue ended before the rung's turn
   rescues_off,     // CUWARDEN_POOL=off turns all rungs off
   turned_off,      // a setting of this rung turns it off
-  nothing_there,   // nothing to work with: no memory of cuwarden's pool, or no reclaimer
-  asks_again,      // the request is a caching allocator's first one; it asks again before it fails
+  nothing_there,   // cuwarden's pool has no memory to work with, or there is no reclaimer
+  asks_again,      // the request is of a caching allocator, which repeats it before it gives up
   too_large,       // the request is larger than the whole device
   too_small,       // the driver serves such small requests from slabs, which spilling cannot
-  own_memory,      // even without other processes the request would not fit beside this process
-  much_is_free,    // the call failed although much memory is free, so that more does not help it
-  in_vain_before,  // an equal attempt to serve a request, shortly before, was in vain
+  own_memory,      // beside this process's own memory the device has no room for the request
+  much_is_free,    // the call failed although much memory is free, so more would not help
+  in_vain_before,  // an equal attempt to serve a request was in vain shortly before
   host_memory,     // host memory was requested, for which the rung does nothing
   other_device,    // the request's device is not that of the thread's current context
   drivers_memory,  // only the driver can serve this kind of memory
@@ -146,19 +149,19 @@ enum class LeftOut : std::uint8_t {
   not_supported,   // the driver, or the way in which the program reaches it, does not allow it
   confined,        // a seccomp filter of the program restricts the thread
   in_reclaimer,    // a reclaimer (callback that empties a cache) made the request
-  compute_mode,    // the device's compute mode refused the request, so that memory does not help
+  compute_mode,    // the device's compute mode refused the request, so more memory would not help
   not_repeated,    // cuwarden repeats no call of this function
-  page_cache,      // the device shares the host's memory, whose page cache has what is lacking
+  page_cache,      // the device uses the host's memory, and the page cache holds what is lacking
 };
 inline constexpr std::uint8_t left_out_count = 21;  // number of enumerators of LeftOut
 
 // A thread's refused request while a rung (an attempt to serve it) is under way.
 struct RequestUnderWay {
-  std::atomic<std::uint32_t> incident;  // row of the incidents table; 0: no rung is being tried
+  std::atomic<std::uint32_t> incident;  // row of the request's incident; 0: no rung is being tried
   std::atomic<Rung> rung;               // the rung that is being tried, if `incident` is not 0
   std::uint8_t reserved[3];
   std::atomic<std::uint64_t> since_ns;  // time at which the rung began, since process start
-  std::atomic<std::uint64_t> bytes;     // size of the request; 0: the call does not say
+  std::atomic<std::uint64_t> bytes;     // size of the request; 0: unknown
 };
 
 // A request that was refused for lack of memory, or a context that the compute mode refused. Later
@@ -169,12 +172,13 @@ struct RequestUnderWay {
 // row.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t group;               // row of the groups table
-  std::uint32_t thread;              // row of the threads table; 0: unknown
-  std::int32_t result;               // the driver's CUresult
-  std::uint64_t time_ns;             // time of the first refusal, since process start
-  std::uint64_t bytes;               // bytes requested, or needed by the call itself; 0: unknown
-  Asked asked;                       // the thing that the refused call asked for
+  std::uint32_t group;               // the group's row in the groups table
+  std::uint32_t thread;   // row in the threads table of the thread that asked; 0: unknown
+  std::int32_t result;    // CUresult with which the driver refused the request
+  std::uint64_t time_ns;  // time of the first refusal, since process start
+  // Bytes that the first refused call requested or, if it names no size, needed; 0: unknown.
+  std::uint64_t bytes;
+  Asked asked;  // the thing that the refused call asked for
   std::uint8_t reserved[3];
   std::uint32_t number;                // position among the incidents of its group, from 1
   std::atomic<std::uint64_t> repeats;  // number of refusals that the row counts after its first one
@@ -184,21 +188,21 @@ struct Incident {
   // Number of refusals that the program saw as an error, and after which the thread repeated the
   // request (equal size, device, function and kind) within 10 s until it was served.
   std::atomic<std::uint64_t> recovered;
-  // Number of refused requests that no rung served, so that the program got the error. Refusals
-  // that are counted neither here nor in `rescued` are of requests for which rungs are still being
-  // tried.
+  // Number of refused requests that no rung served, so that the program got the error. A refused
+  // request counts neither here nor in `rescued` as long as rungs are being tried for it.
   std::atomic<std::uint64_t> failed;
   // Number of refused requests that each rung has served, so that the program saw no refusal; by
   // Rung.
   std::atomic<std::uint64_t> rescued[rung_count];
-  std::atomic<std::uint64_t> rescued_bytes;  // size of all requests that rungs have served
+  std::atomic<std::uint64_t> rescued_bytes;  // bytes of all requests that rungs have served
   // Reasons for which rungs (attempts to serve the request) were left out at the incident's first
   // refusal; by Rung.
   std::atomic<LeftOut> left_out[rung_count];
   // Bytes of this process's live allocations, by Kind, at the incident's first refusal: on the
   // request's device, or on the host for a request of host memory.
   std::uint64_t live_bytes[kind_count];
-  std::uint64_t live_count[kind_count];  // number of live allocations then, by Kind
+  // Number of the live allocations whose bytes `live_bytes` has, by Kind.
+  std::uint64_t live_count[kind_count];
   // Facts about the device and the host at the first refusal, by Fact; unknown_value: not known.
   std::atomic<std::uint64_t> facts[fact_count];
 };
@@ -207,8 +211,8 @@ struct Incident {
 // (or on the host) at the moment of the incident's first refusal.
 struct IncidentHolder {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
-  std::uint32_t group;               // row of the groups table
+  std::uint32_t incident;            // the incident's row in the incidents table
+  std::uint32_t group;               // the group's row in the groups table
   std::uint32_t reserved;
   std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
@@ -227,9 +231,9 @@ enum class SeenBy : std::uint8_t {
   device_file,  // NVML does not list the process, but it has the device's file open
 };
 inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators of SeenBy
-// The state of a process, as /proc tells it.
+// The state of another process that used the device of a refused request, as /proc tells it.
 enum class RunState : std::uint8_t {
-  unknown,  // /proc does not tell
+  unknown,  // /proc does not tell the state
   alive,    // runs, sleeps or is stopped
   zombie,   // has ended, and its parent has not reaped it (Z)
   stuck,    // was sent SIGKILL, and a thread of it stays in the kernel, where no signal ends it (D)
@@ -237,12 +241,12 @@ enum class RunState : std::uint8_t {
 inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators of RunState
 
 // Another process that used the device of a refused request at the moment of the incident's first
-// refusal. Facts that could not be read have the values that are named here.
+// refusal.
 struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // the process's bytes on the device; unknown_value: not known
+  std::uint64_t bytes;               // bytes of the device in its use; unknown_value: not known
   std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
   SeenBy seen_by;                    // the way in which the process was found
   // The process's state at the incident's first refusal: alive, a zombie, or stuck in the kernel
@@ -254,11 +258,11 @@ struct IncidentProcess {
   // its parent; empty: unknown.
   StringRef program, parent_program;
   StringRef user;  // name of the process's user, or the uid in digits; empty: unknown
-  // Owners that the process's cgroup names; empty: it names none.
-  StringRef job;        // id of a Slurm job
-  StringRef container;  // id of a container; for LXC its name
-  StringRef pod;        // uid of a Kubernetes pod
-  StringRef unit;       // unit of systemd
+  StringRef job;   // id of the Slurm job that the process's cgroup names; empty: none
+  // Id of the container (for LXC, its name) that the process's cgroup names; empty: none.
+  StringRef container;
+  StringRef pod;   // uid of the Kubernetes pod that the process's cgroup names; empty: none
+  StringRef unit;  // systemd unit that the process's cgroup names; empty: none
 };
 
 // The driver's slabs of one size class, on the device of a refused request, at the moment of the
@@ -266,9 +270,9 @@ struct IncidentProcess {
 // are.
 struct IncidentClass {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
-  std::uint64_t class_bytes;         // largest size of the class's allocations, a power of two
-  std::uint64_t slab_count;          // number of the class's slabs
+  std::uint32_t incident;            // the incident's row in the incidents table
+  std::uint64_t class_bytes;         // largest allocation of the class in bytes, a power of two
+  std::uint64_t slab_count;          // number of slabs of this size class
   // Number and requested bytes of the live allocations in the class's slabs.
   std::uint64_t live_count, live_bytes;
 };
@@ -276,7 +280,7 @@ struct IncidentClass {
 // A rung (a way to serve a refused request) that was tried at an incident's first refusal.
 struct IncidentRung {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint64_t duration_ns;         // time that the rung has taken so far
   std::uint32_t order;               // position among the incident's rungs, from 1
   Rung rung;                         // the rung that was tried
@@ -289,7 +293,7 @@ struct IncidentRung {
 // refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t incident;            // row of the incidents table
+  std::uint32_t incident;            // the incident's row in the incidents table
   std::uint64_t address;             // address of the slab's first byte
   // Number and requested bytes of the live allocations in the slab.
   std::uint64_t live_count, live_bytes;

@@ -1,8 +1,8 @@
-// The longest life of the allocations of a group that the program has freed, in one word.
-// Allocations that are live for longer than that will probably never be freed.
+// The longest life of those allocations of a group that the program has freed, in one word. An
+// allocation of the group that has lived for longer will probably never be freed.
 //
-// Programs free what they still have when they end, which says nothing about how long a block is in
-// use. So the longest life is known with and without the last few percent of the run.
+// A program that ends frees its last allocations then, which says nothing about how long it uses
+// them. So the longest life is known with and without the frees in the last few percent of the run.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,16 @@
 
 namespace cuwarden::ledger {
 
-// The longest life of a group's freed allocations. A word of zero stands for no free. Times are
-// kept to within 1/32.
+// The longest time from allocation to free among the freed allocations of one group. It is packed
+// into one word; 0: none was freed. Times are exact to within 1/32.
 class LongestLife {
  public:
-  // Takes the word as it is stored in the ledger.
+  // Unpacks a word of word(), such as Counters::longest_life; 0: nothing was freed.
   explicit constexpr LongestLife(std::uint64_t word = 0) : word_(word) {}
   constexpr std::uint64_t word() const { return word_; }
 
-  // Counts a free at `now_ns` since process start of an allocation that has lived for `life_ns`.
+  // Counts the free of an allocation. `now_ns`: time of the free, since process start. `life_ns`:
+  // time from the allocation to the free.
   constexpr void freed(std::uint64_t now_ns, std::uint64_t life_ns) {
     const std::uint64_t now = code_of(now_ns), life = code_of(life_ns);
     if (now == interval())
@@ -27,7 +28,7 @@ class LongestLife {
     else
       set(now, life, std::max(in_interval(), before()));
   }
-  // Adds the frees that another word counts.
+  // Adds the frees that `other` has counted, such as those of another thread.
   constexpr void add(LongestLife other) {
     if (other.interval() > interval()) std::swap(word_, other.word_);
     if (other.interval() == interval())
@@ -36,8 +37,9 @@ class LongestLife {
     else
       set(interval(), in_interval(), std::max({before(), other.before(), other.in_interval()}));
   }
-  // Returns the longest life in ns, rounded up; 0: nothing was freed. `end_ns`: end of the process,
-  // or present time, since its start. Leaves out frees in the last 3 to 6 % of that time.
+  // Returns the longest life of a freed allocation in ns, rounded up. `end_ns`: time since process
+  // start of the process's end or, while it runs, of this call. Frees in the last 3 to 6 % of that
+  // time are left out. 0: no allocation was freed before.
   constexpr std::uint64_t ns(std::uint64_t end_ns) const {
     const bool is_late = interval() + 1 >= code_of(end_ns);
     const std::uint64_t code = is_late ? before() : std::max(before(), in_interval());
@@ -45,23 +47,28 @@ class LongestLife {
   }
 
  private:
-  // The word has three codes of times, of 16 bits each: the interval of the latest free, the
-  // longest life of frees in that interval, and the longest life of those before it.
+  // Code of the time interval in which the latest free was. The word has three codes of 16 bits:
+  // this one, in_interval() and before(). Times with equal codes are in one interval.
   constexpr std::uint64_t interval() const { return word_ & 0xffff; }
+  // Code of the longest life of the allocations that were freed in interval(); 0: none was.
   constexpr std::uint64_t in_interval() const { return word_ >> 16 & 0xffff; }
+  // Code of the longest life of the allocations that were freed before interval(); 0: none was.
   constexpr std::uint64_t before() const { return word_ >> 32 & 0xffff; }
+  // Packs the three codes into the word.
   constexpr void set(std::uint64_t interval, std::uint64_t in_interval, std::uint64_t before) {
     word_ = interval | in_interval << 16 | before << 32;
   }
-  // A code has the exponent of a time as a floating-point number and the five highest bits of its
-  // fraction, plus 1.
+  // Bits of a double that a code of a time leaves out. The code has the double's exponent and the
+  // five highest bits of its fraction, plus 1.
   static constexpr int fraction_bits = 47;
   static constexpr std::uint64_t code_of_one = std::uint64_t{1023} << 5;
+  // Returns the code of a time in ns, which is rounded down; 0 for 0.
   static constexpr std::uint64_t code_of(std::uint64_t ns) {
     if (ns == 0) return 0;
     return (std::bit_cast<std::uint64_t>(static_cast<double>(ns)) >> fraction_bits) - code_of_one +
            1;
   }
+  // Returns the smallest time in ns that has this code, which must not be 0.
   static constexpr std::uint64_t time_of(std::uint64_t code) {
     // Greater codes, which only a damaged ledger has, are no numbers of 64 bits.
     constexpr std::uint64_t largest = 63 * 32 + 32;

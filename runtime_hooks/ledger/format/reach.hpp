@@ -17,7 +17,7 @@ enum class Reach : std::uint8_t {
 };
 inline constexpr std::uint8_t reach_count = 5;  // number of enumerators of Reach
 
-// Returns the name in reports; empty if no search was made.
+// Returns the result's name in reports; empty for not_looked_for.
 constexpr std::string_view reach_name(Reach reach) {
   switch (reach) {
     case Reach::not_looked_for:
@@ -34,15 +34,16 @@ constexpr std::string_view reach_name(Reach reach) {
   return "";
 }
 
-// End of a search for pointers. The ledger stores these values.
+// The way in which a search of the process's memory for pointers to its allocations ended. The
+// ledger stores these values.
 enum class ReachSearch : std::uint8_t {
   not_made,         // no search was made
   complete,         // all memory was looked at
   switched_off,     // CUWARDEN_REACHABILITY=off
-  out_of_time,      // the time was over before all memory was looked at
+  out_of_time,      // the search's time was over before all memory was looked at
   pages_swapped,    // pages were in swap space, and were not looked at
-  pages_unknown,    // the kernel did not tell which pages are in memory, or refused to read them
-  records_unknown,  // the driver's own records of blocks could not be learned
+  pages_unknown,    // the kernel did not show which pages are in memory, or refused to read them
+  records_unknown,  // the form of the driver's own records of blocks could not be learned
   no_memory,        // there was too little memory for the search
 };
 inline constexpr std::uint8_t reach_search_count = 8;  // number of enumerators of ReachSearch

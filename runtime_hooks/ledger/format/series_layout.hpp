@@ -9,27 +9,31 @@
 
 namespace cuwarden::ledger {
 
-// A span of Series::width_ns in a series' timeline. `max_bytes`: highest live bytes in the span,
-// those at its beginning included; 0: they did not change there, and `last_bytes` is not valid.
+// A part of a series' timeline: a span of time that is Series::width_ns long.
 struct Bucket {
-  std::atomic<std::uint64_t> max_bytes;  // highest live bytes in the span; 0: they did not change
-  // Live bytes at the span's end; not valid in the newest bucket.
+  // Highest live bytes from the span's beginning to its end. 0: the live bytes did not change in
+  // the span, and are those at the end of the bucket before.
+  std::atomic<std::uint64_t> max_bytes;
+  // Live bytes at the span's end. Not valid in the newest bucket, nor if `max_bytes` is 0.
   std::atomic<std::uint64_t> last_bytes;
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series
 
 inline constexpr std::uint8_t series_host_rss = 255;  // value of Series::kind for the process's RSS
 // The totals of one kind of memory on one device (or the process's RSS), their peak and timeline.
-// When time runs past the last bucket, neighbouring buckets are folded and their width doubles.
+// When time runs past the timeline's last bucket, each two neighbouring buckets become one, and the
+// buckets' width doubles.
 struct Series {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;               // CUDA ordinal; -1 for host memory
   std::uint8_t kind;                 // Kind, or series_host_rss
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
-  std::atomic<std::uint32_t> fold_version;  // odd while buckets are being folded in pairs
-  std::atomic<std::uint32_t> buckets_used;  // buckets in use, up to the newest one
-  // Number of the series' live allocations that no thread's own shard counts.
+  std::atomic<std::uint32_t> fold_version;  // odd while pairs of buckets are being merged
+  // Number of entries of `buckets` in use; the last one is the newest.
+  std::atomic<std::uint32_t> buckets_used;
+  // Allocations less frees of the series that no thread's own shard counts, in two's complement.
+  // The number of live allocations is this plus the shards' numbers.
   std::atomic<std::uint64_t> live_count;
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
@@ -37,9 +41,10 @@ struct Series {
   // Number and bytes of live allocations when `live_bytes` was highest.
   std::atomic<std::uint64_t> peak_count, peak_bytes;
   std::atomic<std::uint64_t> peak_ns;  // time of the moment of `peak_bytes`, since process start
-  // Sum of the groups' at_peak_bytes, which are set anew when the peak is over 1% above this sum.
+  // Sum of the at_peak_bytes of the series' groups. All of these are set anew when the peak rises
+  // more than 1 % above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
-  std::atomic<std::uint64_t> width_ns;  // length of a bucket; the first begins at process start
+  std::atomic<std::uint64_t> width_ns;  // length of each bucket; the first begins at process start
   Bucket buckets[bucket_count];         // the timeline of live bytes, from process start on
   // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
   // are free, but in slabs of the driver that also have a live allocation. This field and all below
@@ -49,7 +54,7 @@ struct Series {
   // their changes in batches, so the number may be a little wrong, even negative (two's
   // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
-  std::atomic<std::uint64_t> page_rounding_bytes;  // bytes now lost to rounding up to 2 MiB pages
+  std::atomic<std::uint64_t> page_rounding_bytes;  // bytes lost now to rounding up to 2 MiB pages
   std::atomic<std::uint64_t> worst_locked_bytes;   // bytes locked at the latest worst moment
   // Bytes lost to rounding up to 2 MiB pages at the latest worst moment.
   std::atomic<std::uint64_t> worst_page_rounding_bytes;
@@ -68,15 +73,18 @@ struct Series {
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
   // Number of live allocations that shared a slab page with others at `holders_ns`.
   std::atomic<std::uint64_t> pieces_seen;
-  // The last reading of the device's memory before `holders_ns`.
-  std::atomic<std::uint64_t> read_ns;          // the reading's time since process start; 0: none
-  std::atomic<std::uint64_t> read_free_bytes;  // the device's free bytes in the reading
-  // Idle bytes of memory pools in the reading; unknown_value: not known.
+  // Time since process start of the last reading of the device's memory before `holders_ns`; 0:
+  // there was none.
+  std::atomic<std::uint64_t> read_ns;
+  // Free bytes of the device in the reading at `read_ns`.
+  std::atomic<std::uint64_t> read_free_bytes;
+  // Unused bytes of memory pools in the reading at `read_ns`; unknown_value: not known.
   std::atomic<std::uint64_t> read_memory_pool_idle_bytes;
 };
 
-// Returns the bytes that the pages of a series' live allocations have beside these: bytes that are
-// locked in slabs or lost to rounding.
+// Returns the bytes that the pages of a series' live allocations have beside the allocations: bytes
+// locked in slabs, and bytes lost to rounding up to pages. 0 for other memory than linear device
+// memory.
 inline std::uint64_t beside_live_bytes(const Series& series) noexcept {
   const auto locked =
       static_cast<std::int64_t>(series.slab_locked_bytes.load(std::memory_order_relaxed));

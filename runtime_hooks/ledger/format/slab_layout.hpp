@@ -8,8 +8,9 @@
 
 namespace cuwarden::ledger {
 
-// Usual size of the driver's pages of linear device memory, and the granularity to which the driver
-// rounds requests up inside a page, in bytes. Readers check both by the addresses of allocations.
+// `slab_page_bytes`: usual size of the driver's pages of linear device memory. `slab_step_bytes`:
+// granularity to which the driver rounds requests up inside a page. Both in bytes.
+// Series::slabs_misfit tells if the addresses of allocations contradict them.
 inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
 // Largest request in bytes that the driver cuts from a page of 2 MiB that other requests may share.
 // A larger request gets whole pages.
@@ -63,7 +64,7 @@ struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;                  // CUDA ordinal of the device, from 0
   std::uint64_t address;                // first byte of the page
-  std::atomic<std::uint64_t> contents;  // live allocations in it now: SlabContents::word()
+  std::atomic<std::uint64_t> contents;  // live pieces in the page now: SlabContents::word()
   // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
   // their first change after that moment. If Series::worst_version is another number, the page has
   // not changed since the worst moment: then `contents` are those of the moment.
@@ -79,10 +80,11 @@ static_assert(sizeof(SlabPage) == 64);
 
 inline constexpr std::uint32_t worst_holder_count = 8;  // number of WorstHolder rows of a series
 // A group (allocations with the same call stack and function) that locked bytes in slabs of a
-// device at the time Series::holders_ns. Valid if the seqlock Series::holders_version is even and
-// did not change.
+// device at the time Series::holders_ns. A reader may use its copy only if the seqlock
+// Series::holders_version was even before and has not changed meanwhile.
 struct WorstHolder {
-  std::uint32_t group;  // row of the groups table; 0: this and the series' later rows are unused
+  // The group's row in the groups table; 0: this and the series' later rows are unused.
+  std::uint32_t group;
   std::uint32_t reserved;
   // Number and requested bytes of the group's live pieces (allocations in slabs).
   std::uint64_t count, bytes;

@@ -8,27 +8,28 @@
 
 namespace cuwarden::ledger {
 
-// The start of a step that the program marked (cuwarden_step()). The first exact_steps steps each
-// have a row, and so has each step with a name. Another step has a row if its number exceeds that
-// of the last row by a share of 1 / exact_steps. So any number of steps without names needs few
+// The start of a step that the program marked (cuwarden_step()). The first exact_steps (256) steps
+// each have a row, and so has each step with a name. Any other step has a row if its number is at
+// least 1/256 higher than that of the last row. So any number of steps without names needs few
 // rows.
 struct StepMark {
-  std::atomic<std::uint32_t> state;  // 1: readers may use the row
+  std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
   std::uint64_t number;   // number of the step, from 1
   std::uint64_t time_ns;  // start of the step since process start
   StringRef name;         // name that the program gave the step; empty: none
-  // End of the part of the run that has the name, in ns since process start; 0: it has not ended.
-  // Steps without names do not end it.
+  // End of the part of the run to which the name applies, in ns since process start; 0: it has not
+  // ended, or the step has no name. A later step with a name ends it, a later step without one does
+  // not.
   std::atomic<std::uint64_t> name_end_ns;
 };
 
-// Number of steps from the first on that each have a row. See StepMark.
+// Number of steps at the beginning of the run that each have a row of type StepMark. Later steps
+// without a name have rows only now and then.
 inline constexpr std::uint64_t exact_steps = 256;
-// Bytes that a step's name can have.
+// Most bytes of a step's name in the ledger; a longer name is cut.
 inline constexpr std::uint64_t longest_step_name = 255;
-// Share of the rows of the table of steps that only steps without a name can have: one in this
-// many.
+// One in this many rows of the table of steps is kept for steps without a name.
 inline constexpr std::uint64_t share_of_nameless_steps = 8;
 
 }  // namespace cuwarden::ledger

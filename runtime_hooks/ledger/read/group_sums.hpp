@@ -14,8 +14,8 @@
 namespace cuwarden::ledger {
 
 // Sums of the counts of a ledger's groups, by kind and device. A running process changes its groups
-// all the time. So a caller that shows groups and sums passes to add() the very copies that it
-// shows.
+// all the time. So a caller that shows groups beside their sums passes to add() the same copies of
+// the groups that it shows.
 class GroupSums {
  public:
   // Makes sums that are 0. The caller adds groups by add().
@@ -44,7 +44,7 @@ class GroupSums {
     std::uint64_t allocations = 0;      // allocations since process start
     std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
     std::uint64_t frees = 0;     // allocations that the program has freed since process start
-    std::uint64_t failures = 0;  // requests that failed for lack of memory since process start
+    std::uint64_t failures = 0;  // refused requests that failed since process start
     std::uint64_t live_count = 0, live_bytes = 0;  // number and bytes of the live allocations
   };
   // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if

@@ -224,7 +224,7 @@ std::optional<RecordView> Reader::record(std::uint64_t index) const noexcept {
     if (view.space > Space::framework_block) return std::nullopt;
     return view;
   }
-  // The row changes hands faster than it can be read, so it is not a lasting allocation.
+  // The row was reused faster than it could be read, so its allocations do not last.
   return std::nullopt;
 }
 

@@ -36,62 +36,75 @@ class Reader {
   // the hooks table. So rows are numbered up to the result - 1. Rows that the bytes lack, or beyond
   // a limit for the table, do not count.
   std::uint64_t rows(RegionId) const noexcept;
-  // Returns a copy of this row of the records table. This and the other functions that take a `row`
-  // return null if the row is unused, half-written or damaged.
+  // Returns a copy of this row of the records table: one live allocation. This and the other
+  // functions that take a `row` return null if the row is unused, half-written or damaged.
   std::optional<RecordView> record(std::uint64_t row) const noexcept;
-  std::optional<GroupView> group(std::uint64_t row) const noexcept;    // null: unused or damaged
-  std::optional<StackView> stack(std::uint64_t row) const noexcept;    // null: unused or damaged
-  std::optional<ModuleView> module(std::uint64_t row) const noexcept;  // file with code; null: none
+  // Returns the group of allocations in this row of the groups table; null: unused or damaged.
+  std::optional<GroupView> group(std::uint64_t row) const noexcept;
+  // Returns the call stack in this row of the stacks table; null: unused or damaged.
+  std::optional<StackView> stack(std::uint64_t row) const noexcept;
+  // Returns the program or library in this row of the modules table; null: unused or damaged.
+  std::optional<ModuleView> module(std::uint64_t row) const noexcept;
+  // Returns this row of the table of Python functions; null: unused or damaged.
   std::optional<PythonCodeView> python_code(std::uint64_t row) const noexcept;
-  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;  // null: unused or damaged
+  // Returns this row of the table of threads that made recorded calls; null: unused or damaged.
+  std::optional<ThreadView> thread(std::uint64_t row) const noexcept;
   // Returns the series (all memory of one kind on one device) in this row; null if the row is
-  // unused or damaged. Its counts of allocations, frees, failures and live allocations are 0, and
-  // its live bytes may be too high, until GroupSums::put_into() adds them up from the groups.
+  // unused or damaged. The result's counts of allocations, frees, failures and live allocations are
+  // 0, and its live bytes may be too high, until GroupSums::put_into() sets them to the sums over
+  // the groups.
   std::optional<SeriesView> series(std::uint64_t row) const noexcept;
-  std::optional<DeviceView> device(std::uint64_t row) const noexcept;      // null: unused, damaged
-  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;  // null: unused, damaged
+  // Returns this row of the table of devices that the process used; null: unused or damaged.
+  std::optional<DeviceView> device(std::uint64_t row) const noexcept;
+  // Returns the incident (refused requests) in this row; null: unused or damaged.
+  std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
   // Returns this row of the table of groups with much memory at a refusal; null: unused or damaged.
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   // Returns this row of the table of other processes at a refusal; null: unused or damaged.
   std::optional<IncidentProcessView> incident_process(std::uint64_t row) const noexcept;
-  // Returns this row of the table of the driver's slabs by size class; null: unused or damaged.
+  // Returns this row of the table of the slabs' size classes at a refusal; null: unused or damaged.
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   // Returns this row of the table of the driver's slabs at a refusal; null: unused or damaged.
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;
-  // Returns this row of the table of attempts to serve a request; null: unused or damaged.
+  // Returns this row of the table of attempts to serve refused requests; null: unused or damaged.
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
-  // Returns the slab page in this row, with its contents at the moment when the most bytes of its
-  // device were locked. `version`: SeriesView::Worst::version of the device's linear memory. Null
-  // if the row is unused or damaged.
+  // Returns the slab page in this row; null if the row is unused or damaged. The page's contents
+  // are those at the worst moment: when most bytes of the device were locked (unused, but in pages
+  // with a live allocation). `version`: the number of that moment, SeriesView::Worst::version in
+  // the series of the device's linear memory.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
-  std::optional<HookView> hook(std::uint64_t row) const noexcept;  // first row: 0; null: unused
-  // Returns this row of the table of the marks of steps; null: unused or damaged.
+  // Returns the hooked function in this row of the hooks table, which begins with row 0; null:
+  // unused.
+  std::optional<HookView> hook(std::uint64_t row) const noexcept;
+  // Returns this row of the table of the starts of the program's steps; null: unused or damaged.
   std::optional<StepMarkView> step_mark(std::uint64_t row) const noexcept;
-  // Returns this row of the table of the figures of frameworks; null: unused or damaged.
+  // Returns this row of the table of frameworks' figures of their memory; null: unused or damaged.
   std::optional<FrameworkPoolView> framework_pool(std::uint64_t row) const noexcept;
-  // Returns this row of the table of functions without a hook; null: unused or damaged.
+  // Returns this row of the table of looked-up CUDA functions without a hook; null: unused or
+  // damaged.
   std::optional<NamedCountView> unhooked_lookup(std::uint64_t row) const noexcept;
-  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;      // null: unused
-  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;  // null: unused
+  // Returns this row of the table of cuwarden's settings; null: unused or damaged.
+  std::optional<NamedValueView> setting(std::uint64_t row) const noexcept;
+  // Returns this row of the table of environment variables; null: unused or damaged.
+  std::optional<NamedValueView> environment(std::uint64_t row) const noexcept;
 
-  // Returns the module that was loaded at the frame's address in the module epoch of the frame's
-  // stack (StackView::module_epoch); null if no known module was.
+  // Returns the module that was loaded at the frame's address when the frame's stack was stored.
+  // `module_epoch`: StackView::module_epoch of this stack. Null if the table has no such module.
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
   // Offset of a ledger's table within the bytes, and the number of rows for which it has room. Both
   // are checked by open() and kept here, because the header in the file may change later.
   struct Table {
-    std::uint64_t offset = 0, rows = 0;  // start in bytes; most rows
+    std::uint64_t offset = 0, rows = 0;  // start in bytes from the header; room in rows
   };
   // Makes a reader without tables, which open() then checks and fills in.
   explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
-  const Header& header() const noexcept;  // the header, with which the bytes begin
+  const Header& header() const noexcept;  // the ledger's header, with which its bytes begin
   // Returns the row at `index` of this table; null if the table has no row in use there.
   template <class Row>
   const Row* row(RegionId, std::uint64_t index) const noexcept;
-  // Returns the row at `index` of this table; null if it is unused or its writer has not completed
-  // it.
+  // Returns the row at `index` of this table; null if the row is unused, or not completely written.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
   // Returns a text of the strings region. The result is empty if the reference is damaged, or if
@@ -99,14 +112,16 @@ class Reader {
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   // Returns the number of recorded calls of the hook in this row, by all threads.
   std::uint64_t calls_of(std::uint64_t hook_row) const noexcept;
-  // Returns the row at `index` of the settings or of the environment variables, as `RegionId` says.
+  // Returns the row at `index` of the table of settings or of environment variables, as `RegionId`
+  // says; null: unused or damaged.
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
   // Returns the series' worst moment: that with most locked bytes. The result has no holders while
   // a thread of the recorded process replaces them.
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;  // the ledger's bytes, which others may change
-  // True if the ledger is that of this process: parts that are in memory only can be read, too.
+  // True if the ledger is that of this process, so that parts that exist only in the process's
+  // memory can be read, too.
   bool own_process_ = false;
   std::array<Table, region_count> tables_{};  // the tables, by RegionId
 };

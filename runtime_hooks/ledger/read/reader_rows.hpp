@@ -10,7 +10,7 @@
 namespace cuwarden::ledger {
 
 // Most attempts to read a row of a ledger while the recorded process changes the row. If all fail,
-// a record is skipped, a device's reading is left out, and a timeline is taken as it is.
+// the reader skips a record, leaves out a device's last reading, or takes a timeline as it is.
 inline constexpr int attempts = 64;
 // Length of the longest path that Linux accepts, in bytes. A longer path in a ledger is damaged,
 // and is read as an empty text.

@@ -48,7 +48,7 @@ std::optional<SlabPageView> Reader::slab_page(std::uint64_t index,
                                      : now;
   SlabPageView view{DeviceOrdinal{load_field(found->device)},
                     DeviceAddress{load_field(found->address)}, SlabContents::of(contents)};
-  // No page has more; a damaged one says so.
+  // A page cannot have more than this; larger numbers come from a damaged ledger.
   if (view.contents.cut_bytes() > slab_page_bytes || view.contents.bytes > slab_page_bytes ||
       view.contents.count > slab_page_bytes / slab_step_bytes)
     return std::nullopt;

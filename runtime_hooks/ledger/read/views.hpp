@@ -30,19 +30,22 @@ struct RecordView {
   ByteCount bytes;            // size as the program requested it
   std::uint64_t time_ns = 0;  // time of the allocation since process start
   ContextId context;          // context that the memory belongs to; 0: none
-  // For a mapping or a second handle of virtual memory: row of the record that counts the memory's
-  // bytes; 0: unknown. For all others: 0.
+  // For a mapping or a further handle of virtual memory: row of the record that counts the memory's
+  // bytes; 0: unknown. 0 for all other memory.
   std::uint64_t related = 0;
   ThreadId thread;  // thread that allocated; 0: unknown
-  // Live mappings and second handles of the memory of a virtual memory handle; 0 for other memory.
-  std::uint32_t mappings = 0;
-  // References to a virtual memory handle, or openings of memory by an IPC handle; 0 for other
+  // Number of live mappings and further handles of a virtual memory handle's memory; 0 for other
   // memory.
+  std::uint32_t mappings = 0;
+  // Number of references to a virtual memory handle, or of openings of memory by an IPC handle; 0
+  // for other memory.
   std::uint32_t references = 0;
-  Space space{};                 // kind of number that `address` is, such as a pointer or a handle
-  std::uint8_t flags = 0;        // bits of RecordFlag
-  Reach reach{};                 // what a search for pointers to the allocation found
-  std::uint16_t difference = 0;  // number of the difference that it shares; as in Record
+  Space space{};           // kind of number that `address` is, such as a pointer or a handle
+  std::uint8_t flags = 0;  // bits of RecordFlag
+  Reach reach{};           // what a search for pointers to the allocation found
+  // Number of the difference (device memory that several objects took together) of which `bytes`
+  // has a part: Record::difference; 0: none, or not numbered.
+  std::uint16_t difference = 0;
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.
@@ -58,7 +61,7 @@ struct GroupView {
   std::uint64_t allocations = 0, allocated_bytes = 0;
   std::uint64_t frees = 0;     // allocations that the program has freed since process start
   LongestLife longest_life;    // longest life of the allocations that the program has freed
-  std::uint64_t failures = 0;  // requests that failed for lack of memory since process start
+  std::uint64_t failures = 0;  // refused requests that failed since process start
   // Number and bytes of the allocations that ended with their context, not by a free.
   std::uint64_t released_count = 0, released_bytes = 0;
   std::uint64_t first_ns = 0;  // time of the first allocation since process start; 0: none
@@ -71,7 +74,7 @@ struct GroupView {
 struct StackView {
   StackId id;                      // the stack's row
   std::span<const Frame> frames;   // innermost first; points into the ledger
-  std::uint64_t module_epoch = 0;  // modules unloaded before the addresses were noted
+  std::uint64_t module_epoch = 0;  // number of modules unloaded before the stack was stored
   bool truncated = false;          // true if outer frames were cut off
 };
 // A copy of a PythonCode: a Python function. The texts point into the ledger.
@@ -79,7 +82,7 @@ struct PythonCodeView {
   std::string_view file;           // path of the source file; empty: unknown
   std::string_view function;       // name of the function; empty: unknown
   std::uint32_t first_line = 0;    // line with which the function begins
-  std::string_view lines;          // bytes that map instructions to lines
+  std::string_view lines;          // bytes by which Python maps instructions to lines
   std::uint32_t lines_format = 0;  // format of `lines`: PythonCode::lines_format
 };
 // A copy of a Module: a loaded object (the program or a shared library) at one address.
@@ -90,15 +93,17 @@ struct ModuleView {
   std::span<const std::uint8_t> build_id;  // the linker's id of the file; empty: none
   std::uint64_t base = 0;            // load base: address - base = address as in the file's tables
   std::uint64_t start = 0, end = 0;  // mapped range of addresses; `end` is exclusive
-  std::uint64_t loaded_epoch = 0;    // first module epoch in which the module was loaded
-  std::uint64_t unloaded_epoch = 0;  // module epoch after the unloading; 0: still loaded
+  // Number of modules unloaded before this row was made; the module was loaded by then.
+  std::uint64_t loaded_epoch = 0;
+  // Number of modules unloaded up to and including this one; 0: it is still loaded.
+  std::uint64_t unloaded_epoch = 0;
 };
 // A copy of a RequestUnderWay: a thread's refused request while an attempt (rung) to serve it runs.
 struct RequestUnderWayView {
   IncidentId incident;         // the incident that counts the refusal
   Rung rung{};                 // the rung (attempt to serve the request) that is being tried
   std::uint64_t since_ns = 0;  // time of the rung's start, since process start
-  std::uint64_t bytes = 0;     // size of the request; 0: the call does not say
+  std::uint64_t bytes = 0;     // size of the request; 0: unknown
 };
 // A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
@@ -130,17 +135,17 @@ struct SeriesView {
   bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
   Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
   DeviceOrdinal device = no_device;  // no_device for host memory
-  // The counts down to `live_count` are 0 until GroupSums::put_into() adds up the groups, and for
-  // `host_rss`.
-  std::uint64_t allocations = 0;      // allocations since process start
+  // Allocations since process start. This and the next four numbers are 0 until
+  // GroupSums::put_into() adds up the groups. For `host_rss` they stay 0.
+  std::uint64_t allocations = 0;
   std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
   std::uint64_t frees = 0;            // allocations that the program has freed since process start
-  std::uint64_t failures = 0;         // requests that failed for lack of memory since process start
-  std::uint64_t live_count = 0;       // live allocations
+  std::uint64_t failures = 0;         // refused requests that failed since process start
+  std::uint64_t live_count = 0;       // number of live allocations
   // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
   // For `host_rss`: the last sample of the RSS.
   std::uint64_t live_bytes = 0;
-  // Bytes that are locked in slabs or lost to rounding now, beside those of live allocations.
+  // Bytes now locked in slabs or lost to rounding up to pages. `live_bytes` does not include them.
   std::uint64_t beside_live_bytes = 0;
   // Number of live allocations at the moment of `peak_bytes`; 0 for `host_rss`.
   std::uint64_t peak_count = 0;
@@ -151,30 +156,31 @@ struct SeriesView {
   struct Worst {
     std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
     bool all_counted = true;    // false: there was no room for some slabs, which do not count
-    // False if too many allocations contradicted the layout of slabs in slab_layout.hpp when
-    // `holders` was noted. The numbers of this struct may then be wrong.
+    // False if many allocations contradicted the layout of slabs in slab_layout.hpp when `holders`
+    // was last filled. The numbers of this struct may then be wrong.
     bool as_counted = true;
-    std::uint64_t locked_bytes = 0;         // bytes locked at the worst moment
-    std::uint64_t page_rounding_bytes = 0;  // bytes lost then by rounding to 2 MiB pages
+    std::uint64_t locked_bytes = 0;  // bytes locked at the worst moment
+    // Bytes lost to rounding up to 2 MiB pages at the worst moment.
+    std::uint64_t page_rounding_bytes = 0;
     std::uint64_t time_ns = 0;  // time of the worst moment, since process start; 0: there was none
-    // Number of allocations that shared a slab with others at `holders_ns`; 0 also if `holders_ns`
-    // is 0. If 0 at another time, the driver may not cut slabs as slab_layout.hpp assumes.
+    // Number of allocations that shared a slab with others at `holders_ns`. If it is 0 although
+    // `holders_ns` is not, the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
-    // Last reading of the device's memory before `holders_ns`, when `holders` was noted: its time
-    // since process start, and the device's free bytes. A time of 0: there was no reading, or
-    // `holders` was being replaced.
+    // The last reading of the device's memory before `holders_ns`. `read_ns`: the reading's time
+    // since process start; 0: there was none, or `holders` was being replaced. `read_free_bytes`:
+    // free bytes of the device.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
-    // Idle bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
+    // Unused bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
-    // Time since process start at which `holders` was noted, and locked bytes of all groups at that
-    // time: the worst moment, or an earlier one with fewer locked bytes. 0: never noted.
+    // Time since process start at which `holders` was last filled, and all bytes locked at that
+    // time. It is the worst moment, or an earlier one with fewer locked bytes. 0: never filled.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
     // before the first entry with a group of 0. The list is empty while it is being replaced.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
   std::size_t buckets_used = 0;      // number of entries of `buckets` in use
-  BucketView buckets[bucket_count];  // the timeline, from the start of the process
+  BucketView buckets[bucket_count];  // timeline of the live bytes, from process start on
 };
 // A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from, as it was when most
 // bytes of the device were locked (unused, but in pages with a live allocation).
@@ -183,19 +189,21 @@ struct SlabPageView {
   DeviceAddress address;             // first byte of the page
   SlabContents contents;             // live allocations in the page at the worst moment
 };
-// Figures of cuwarden's pool on one device, when last noted, and totals of the pool's work so far.
+// Figures of cuwarden's pool on one device, as the ledger has them: the latest ones, and totals
+// since the process began.
 struct ArenaView {
-  std::uint64_t held_bytes = 0, live_bytes = 0;  // bytes held by the pool; requested bytes in use
+  // Bytes that the pool holds, and bytes requested for the live allocations in the pool.
+  std::uint64_t held_bytes = 0, live_bytes = 0;
   // Number and bytes of the requests that the pool has served so far.
   std::uint64_t served_count = 0, served_bytes = 0;
   std::uint64_t returned_bytes = 0;  // bytes that the pool gave back to the device so far
-  // Pages of addresses that meshing has moved to other memory, and pages whose own memory a moved
-  // page came to share. A page counts again each time, so two that come to share memory count 2.
+  // Number of times that meshing made a page of addresses share memory with another page. When two
+  // pages come to share memory, both count.
   std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
   std::uint64_t pause_ns = 0;      // time for which meshing paused the program
-  // Returns the bytes that the pool holds and that no allocation has; 0 if a damaged ledger claims
-  // more live bytes than held ones.
+  // Returns the bytes that the pool holds and that no live allocation uses; 0 if a damaged ledger
+  // has more live bytes than held bytes.
   std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
 };
 
@@ -204,8 +212,8 @@ struct DeviceView {
   DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16]{};            // the device's UUID; zeros: unknown
   std::string_view name;              // the device's name; empty: unknown
-  // Occasion of the last reading of the device's memory. `never`: no reading is known, so
-  // `time_ns`, `total_bytes`, `free_bytes` and `memory_pool_idle_bytes` are not valid.
+  // Occasion of the last reading of the device's memory. `never`: no reading is known, so the
+  // fields from `time_ns` to `implicit_when_read_bytes` are not valid.
   ReadingAt at = ReadingAt::never;
   std::uint64_t time_ns = 0;  // time of the last reading, since process start
   // Size and free bytes of the device's memory in the last reading.
@@ -213,17 +221,21 @@ struct DeviceView {
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
   // read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // As in Device; null: unknown.
+  // Bytes of the device that this process occupied when the device's memory was last read.
+  // `allocated_when_read_bytes`: allocations and unused memory of cuwarden's pool, as in Device.
+  // `implicit_when_read_bytes`: memory that the driver took by itself. Null only before the view is
+  // filled.
   std::optional<std::uint64_t> allocated_when_read_bytes, implicit_when_read_bytes;
-  std::uint64_t other_processes_bytes = 0;  // device memory of other processes; 0: none or unknown
+  // Bytes of the device that other processes use; 0: none or unknown.
+  std::uint64_t other_processes_bytes = 0;
   // Bytes of the device's live allocations that are in host memory (spill): now, and the most so
   // far.
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0;
-  std::uint64_t spilled_count = 0;  // number of allocations that ever had host memory
+  std::uint64_t spilled_count = 0;  // number of allocations that were spilled so far
   std::uint64_t spilled_in_stream_order_bytes = 0;  // spilled bytes of stream-ordered allocations
   ArenaView arena;                                  // figures of cuwarden's pool on the device
   ImplicitBytes implicit;  // memory that the driver took by itself, such as for contexts
-  // Name of the kernel that needs most local memory for each thread; empty: unknown.
+  // Mangled name of the kernel that needs ImplicitBytes::largest_local; empty: unknown.
   std::string_view largest_local_kernel;
 };
 // A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
@@ -234,10 +246,10 @@ struct IncidentView : IncidentFacts {
   ThreadId thread;               // thread that made the request; 0: unknown
   std::uint64_t time_ns = 0;     // time of the first refusal, since process start
   std::uint64_t repeats = 0;     // refusals that this incident counts after its first one
-  std::uint64_t last_ns = 0;     // time of the last refusal that it counts, since process start
-  std::uint64_t last_bytes = 0;  // size of the last refused request that it counts
-  // The part of `failed` after which the thread repeated the request within 10 s until it was
-  // served.
+  std::uint64_t last_ns = 0;     // time of the last counted refusal, since process start
+  std::uint64_t last_bytes = 0;  // size of the last counted refused request; 0: unknown
+  // Number of refusals, of those in `failed`, after which the thread repeated the request within 10
+  // s until it was served.
   std::uint64_t recovered = 0;
   std::uint64_t failed = 0;                         // refusals that the program saw as an error
   std::array<std::uint64_t, rung_count> rescued{};  // requests that each rung served, by Rung
@@ -258,7 +270,7 @@ struct IncidentProcessView : OtherProcess {
 struct IncidentClassView {
   IncidentId incident;            // the incident to which the row belongs
   std::uint64_t class_bytes = 0;  // largest size of the class's allocations, a power of two
-  std::uint64_t slab_count = 0;   // number of the class's slabs
+  std::uint64_t slab_count = 0;   // number of slabs of this size class
   // Number and requested bytes of all live allocations in the class's slabs.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
@@ -274,9 +286,10 @@ struct IncidentRungView {
 };
 // A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
 struct IncidentSlabView {
-  IncidentId incident;                           // the incident to which the row belongs
-  DeviceAddress address;                         // first byte of the slab
-  std::uint64_t live_count = 0, live_bytes = 0;  // number and requested bytes of live allocations
+  IncidentId incident;    // the incident to which the row belongs
+  DeviceAddress address;  // first byte of the slab
+  // Number and requested bytes of the live allocations in the slab.
+  std::uint64_t live_count = 0, live_bytes = 0;
 };
 // A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
 struct HookView {
@@ -289,24 +302,26 @@ struct StepMarkView {
   std::uint64_t number = 0;   // number of the step, from 1
   std::uint64_t time_ns = 0;  // start of the step, in ns since the process's start
   std::string_view name;      // name that the program gave the step; empty: none
-  // End of the part of the run that has the name, in ns since the process's start; 0: it has not
-  // ended.
+  // End of the part of the run to which the name applies, in ns since process start; 0: it has not
+  // ended, or the step has no name.
   std::uint64_t name_end_ns = 0;
 };
 // A copy of a FrameworkPool: figures that a framework gives of its own memory. unknown_value: the
-// framework does not give the figure. The texts point into the ledger.
+// figure is not known. The texts point into the ledger.
 struct FrameworkPoolView {
-  std::string_view framework, pool;   // name of the framework, and of its pool; may be empty
-  DeviceOrdinal device = no_device;   // device of the memory; no_device: host memory
-  IncidentId incident;                // incident at which the figures were given; 0: the latest
-  StackId stack;                      // blocks of this call stack only; 0: all blocks
-  std::uint64_t time_ns = 0;          // time of the figures, in ns since the process's start
-  std::uint64_t reserved_bytes = 0;   // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = 0;  // bytes of blocks that it has handed out
-  std::uint64_t allocated_count = 0;  // number of these blocks
-  std::uint64_t peak_allocated_bytes = 0;        // most bytes of blocks so far
-  std::uint64_t hole_count = 0, hole_bytes = 0;  // free blocks in segments that are partly in use
-  std::uint64_t largest_free_bytes = 0;          // bytes of the largest free block
+  // Name of the framework, and of the framework's pool; an empty pool: its main one on the device.
+  std::string_view framework, pool;
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
+  IncidentId incident;  // incident at which the figures were given; 0: they are the latest ones
+  StackId stack;        // call stack that got the blocks; 0: the figures are of the whole pool
+  std::uint64_t time_ns = 0;               // time of the figures, in ns since the process's start
+  std::uint64_t reserved_bytes = 0;        // bytes that the framework has taken from CUDA
+  std::uint64_t allocated_bytes = 0;       // bytes of the blocks in use
+  std::uint64_t allocated_count = 0;       // number of the blocks in use
+  std::uint64_t peak_allocated_bytes = 0;  // most bytes of blocks in use at one moment so far
+  // Number and bytes of holes: free blocks in segments of which another part is in use.
+  std::uint64_t hole_count = 0, hole_bytes = 0;
+  std::uint64_t largest_free_bytes = 0;  // bytes of the largest free block
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
@@ -323,7 +338,7 @@ struct NamedValueView {
 struct ProcessView {
   std::uint32_t pid = 0, parent = 0;     // pids of the process and of its parent
   std::int64_t start_realtime_ns = 0;    // start of the process in ns since 1970
-  std::uint64_t start_monotonic_ns = 0;  // start of the process by CLOCK_MONOTONIC
+  std::uint64_t start_monotonic_ns = 0;  // start of the process in ns of CLOCK_MONOTONIC
   // Start of the process in the kernel's ticks since boot (field 22 of /proc/PID/stat); 0: unknown.
   std::uint64_t start_ticks = 0;
   std::uint32_t pid_namespace = 0;  // inode of the namespace in which `pid` counts; 0: unknown
@@ -346,12 +361,14 @@ struct ProcessView {
   // Absolute path of the report to be written; /dev/null: none; empty: unknown.
   std::string_view report_path;
   std::uint64_t steps = 0;  // number of steps that the program has marked
-  // The latest search for pointers to allocations: how it ended, the bytes of memory that it looked
-  // at, and the time that it took.
+  // The way in which the latest search for pointers to allocations ended.
   ReachSearch reach_search = ReachSearch::not_made;
+  // Bytes of memory that the latest search for pointers looked at, and nanoseconds that it took.
   std::uint64_t reach_scanned_bytes = 0, reach_ns = 0;
-  EndReason end_reason = EndReason::unknown;  // reason of the end; `running`: no end was noted
-  bool report_written = false;                // true: the final report is complete on disk
+  // The way in which the process ended; `running`: no end was noted.
+  EndReason end_reason = EndReason::unknown;
+  // True if the final report is on disk, and no CUDA call came after it.
+  bool report_written = false;
   // Number in the report's file name; 0: the name has no number. Null: there is no report.
   std::optional<unsigned> report_number;
   std::optional<int> exit_status;  // status with which the process ended; null: unknown
@@ -360,19 +377,20 @@ struct ProcessView {
   std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason
   // Step that failed when the ledger last could not grow; `none`: the ledger could always grow.
   GrowthOperation growth_operation = GrowthOperation::none;
-  int growth_error = 0;  // errno of the failed step; 0: none has failed
+  int growth_error = 0;  // errno of `growth_operation`; 0: no step has failed
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
-  std::uint64_t recorded_calls = 0;  // calls of hooked functions
+  std::uint64_t recorded_calls = 0;  // number of recorded calls of hooked functions
   std::uint64_t shim_ns = 0;         // time that cuwarden's own work took; 0: not measured
-  // Frees of addresses without a record, counted only while the ledger lacks no records.
+  // Number of frees of addresses that had no record, until the ledger became incomplete.
   std::uint64_t unknown_frees = 0;
-  std::uint64_t superseded = 0;  // live records that were ended because a free was not seen
+  // Number of live records that ended because a new allocation got their address or handle.
+  std::uint64_t superseded = 0;
   // Number and bytes of the requests for page-locked host memory that cuwarden's pool has served.
   std::uint64_t pinned_served_count = 0, pinned_served_bytes = 0;
   std::uint64_t pinned_held_bytes = 0;  // bytes of page-locked host memory that the pool holds now
-  std::uint64_t ledger_bytes = 0;  // size of the ledger's rows in use and header, not of the file
-  bool cut_short = false;          // true if bytes are missing at the file's end
+  std::uint64_t ledger_bytes = 0;       // bytes of the ledger's header and of its rows in use
+  bool cut_short = false;               // true if bytes are missing at the ledger file's end
 };
 
 }  // namespace cuwarden::ledger

@@ -22,12 +22,13 @@ namespace cuwarden::ledger {
 struct BackingRequest {
   // Folders for the file, tried in order; null ones are skipped.
   std::span<const char* const> folders;
-  const char* name;  // the file's name without a folder; .1, .2 and so on is added to a taken name
-  // Largest size in bytes of the file, or of the memory in its stead. 0, and numbers above
-  // default_total_bytes, stand for default_total_bytes. Limits of the process may be lower.
+  const char* name;  // the file's name without a folder; if it is taken, .1, .2 and so on is added
+  // Largest size in bytes of the file, or of the memory in its stead. 0 and numbers above
+  // default_total_bytes mean default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_bytes;
-  std::size_t hooks;      // number of hooks, for which the hooks table gets rows
-  bool without_populate;  // true: do not use MADV_POPULATE_WRITE, as before Linux 5.14
+  std::size_t hooks;  // number of hooks, for which the hooks table gets rows
+  // True: MADV_POPULATE_WRITE is not used, as if the kernel were older than Linux 5.14.
+  bool without_populate;
 };
 
 // The step that failed when the ledger last could not grow, in its file or in memory.
@@ -40,10 +41,10 @@ struct RefusedGrowth {
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Makes the ledger's file in the first folder of the request that works, and maps the file. If no
-  // folder works, or if RLIMIT_FSIZE is below smallest_useful_file_bytes and lowers the size, maps
-  // anonymous memory instead. At first, only the header's pages are accessible. Returns false if
-  // there is no memory either.
+  // Makes the ledger's file in the first folder of the request that works, and maps the file. Maps
+  // anonymous memory instead if no folder works, or if RLIMIT_FSIZE would make the file smaller
+  // than the memory, and smaller than smallest_useful_file_bytes. At first, only the header's pages
+  // are accessible. Returns false if there is no memory either.
   bool create(const BackingRequest&) noexcept;
 
   // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
@@ -66,15 +67,16 @@ class BackingFile {
 
   // Makes [offset, offset + bytes) of the ledger's file accessible, and allocates its blocks on the
   // disk, so that no access can raise SIGBUS. On failure, or if the disk would be left too full for
-  // the program's own files, returns false, with the reason in refused_growth(). Parts that were
-  // never filled or opened are inaccessible, so that an mlockall() of the program ignores them.
+  // the program's own files, returns false, with the reason in refused_growth(). Parts for which
+  // neither fill() nor open_memory() was called are inaccessible, so that an mlockall() of the
+  // program ignores them.
   bool fill(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Makes [offset, offset + bytes) of the ledger's mapping readable and writable; that part must be
   // anonymous memory. Returns false, with the reason in refused_growth(), if the kernel refuses.
   bool open_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Makes [offset, offset + bytes) of the ledger's mapping accessible without allocating blocks or
-  // memory, so that the kernel splits the mapping now. A later fill() or open_memory() there works
-  // even if the process may have no more mappings. A failure is ignored.
+  // memory. The kernel then splits the mapping now, so that a later fill() or open_memory() there
+  // works even if the process may have no more mappings. A failure is ignored.
   void open_ahead(std::uint64_t offset, std::uint64_t bytes) noexcept {
     mapping_.open(offset, bytes);
   }
@@ -96,14 +98,15 @@ class BackingFile {
   // Gives the open file `fd` its size, at most `limit` bytes, and maps it. Returns false on
   // failure.
   bool map_file(int fd, std::uint64_t limit, const BackingRequest&) noexcept;
-  // Maps anonymous memory of at most `limit` bytes (more if not even the smallest ledger fits).
-  // Returns false if there is none.
+  // Maps anonymous memory of at most `limit` bytes for the ledger; more, if not even the smallest
+  // ledger fits into `limit`. Returns false if there is no memory.
   bool create_in_memory(const BackingRequest&, std::uint64_t limit) noexcept;
-  // True if the file system keeps enough room for the program's own files when the ledger's file
-  // takes `bytes` more, or if that is not known. Sets errno to ENOSPC if it does not.
+  // Returns true if the file system would have enough room left for the program's own files after
+  // the ledger's file has taken `bytes` more. Also true if the room is not known. If the result is
+  // false, errno is ENOSPC.
   bool has_room_on_disk(std::uint64_t bytes) const noexcept;
-  // Allocates the blocks of [offset, offset + bytes) of the ledger's file by opening the file
-  // again, where MADV_POPULATE_WRITE is of no use. Returns false, with the reason in
+  // Opens the ledger's file again, and allocates its blocks of [offset, offset + bytes). Used if
+  // the kernel does not know MADV_POPULATE_WRITE. Returns false, with the reason in
   // refused_growth(), on failure.
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Opens the file at path(). Returns an empty Descriptor, with errno set, on failure, or if the
@@ -114,8 +117,8 @@ class BackingFile {
 
   Mapping mapping_;                // the ledger: its file, or anonymous memory
   Geometry geometry_;              // division of the mapping into regions
-  RefusedGrowth refused_growth_;   // the value of refused_growth()
-  bool populate_unknown_ = false;  // true: MADV_POPULATE_WRITE is not known, or not to be used
+  RefusedGrowth refused_growth_;   // the failed step that refused_growth() returns
+  bool populate_unknown_ = false;  // true: MADV_POPULATE_WRITE is not used
   bool locked_ = false;            // true if the file has a lock (flock) that the mapping holds
   dev_t device_ = 0;               // device on which the file lies; valid only with a path
   ino_t inode_ = 0;                // inode number of the file; valid only with a path

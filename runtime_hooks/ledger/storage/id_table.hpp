@@ -27,9 +27,10 @@ class IdTable {
     return true;
   }
 
-  // Returns a row for which matches(row) returns true; 0 if there is none. Only rows whose hashes
-  // have the upper 32 bits of `hash` are compared. Takes no lock, so it may miss a row that another
-  // thread is inserting. So a caller that wants to insert a row takes lock() and searches again.
+  // Returns a row for which matches(row) returns true; 0 if there is none. Calls matches() only for
+  // rows whose hashes have the upper 32 bits of `hash`. Takes no lock, so it may miss a row that
+  // another thread is inserting. A caller that wants to insert a row takes lock() and searches
+  // again.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, const Matches& matches) const noexcept {
     const Slots* const slots = slots_.load(std::memory_order_acquire);
@@ -68,14 +69,15 @@ class IdTable {
   }
 
  private:
-  // Row number of a slot whose row retire() has removed. The slot keeps its half of the hash.
+  // Row number in a slot whose row was removed by retire(). The slot keeps the row's half of a
+  // hash.
   static constexpr std::uint32_t retired = UINT32_MAX;
 
   // The index's hash table, at the start of a mapping of its own.
   struct Slots {
     std::uint64_t mask;  // number of slots - 1
-    // Array of mask + 1 slots, which goes on after the object. Upper 32 bits of a slot: upper half
-    // of a row's hash. Lower 32 bits: the row. 0: an empty slot.
+    // Array of mask + 1 slots, which goes on behind the object. Upper 32 bits of a slot: upper half
+    // of a row's hash. Lower 32 bits: the row. A slot of 0 is empty.
     std::atomic<std::uint64_t> slot[1];
   };
 
@@ -101,8 +103,8 @@ class IdTable {
     }
   }
 
-  // Copies the slots into a mapping with twice as many, which the index then uses. Returns the new
-  // slots; null, and changes nothing, if there is no memory.
+  // Makes a hash table with twice as many slots, copies the used slots, and lets the index use it.
+  // Returns the new table. If there is no memory, returns null and changes nothing.
   Slots* grown(Slots& old) noexcept {
     const std::uint64_t capacity = (old.mask + 1) * 2;
     const std::size_t bytes = sizeof(Slots) + capacity * sizeof(old.slot[0]);

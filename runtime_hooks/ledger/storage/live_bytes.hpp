@@ -69,9 +69,10 @@ class LiveBytes {
   // numbers, threads' shards keep credits (freed bytes that the series' counter does not know yet).
   // In those with odd numbers, all threads change the counter itself.
   struct alignas(64) Epoch {
-    std::atomic<std::uint32_t> number{0};     // number of the present epoch
-    std::atomic<std::uint32_t> collected{0};  // last odd epoch in which all credits were taken
-    std::atomic<std::uint64_t> since_ns{0};  // beginning of the last odd epoch, since process start
+    std::atomic<std::uint32_t> number{0};  // number of the present epoch
+    // Number of the last odd epoch in which the credits were taken from all shards.
+    std::atomic<std::uint32_t> collected{0};
+    std::atomic<std::uint64_t> since_ns{0};  // start of the last odd epoch since process start
   };
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
   // epoch of this number.
@@ -102,23 +103,23 @@ class LiveBytes {
   static std::uint64_t largest_credit(std::uint64_t peak_bytes) noexcept {
     return std::max<std::uint64_t>(16 << 10, peak_bytes / 4096);
   }
-  // Counts `bytes` that were allocated, in the series' counter, which all threads share, and never
-  // in a credit (freed bytes that a thread keeps to itself). `row`: the series' row. `now_ns`: time
-  // since process start.
-  Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Counts `bytes` that were freed, in the series' counter, which all threads share, and never in a
+  // Adds `bytes`, which were allocated, to the series' counter, which all threads share. Uses up no
   // credit (freed bytes that a thread keeps to itself). `row`: the series' row. `now_ns`: time
-  // since process start.
+  // since process start. Returns the effect on the counter.
+  Change rise_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+  // Subtracts `bytes`, which were freed, from the series' counter, which all threads share. Keeps
+  // no credit (freed bytes that a thread keeps to itself). `row`: the series' row. `now_ns`: time
+  // since process start. Returns the effect on the counter.
   Change fall_for_all(Series&, std::size_t row, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes away the credits of all shards for the series in this row (freed bytes that they kept to
-  // themselves), and subtracts them from the series' counter.
+  // Takes all shards' credits for the series in this row: freed bytes that the shards kept to
+  // themselves. Subtracts them from the series' counter.
   void collect(Series&, std::size_t row) noexcept;
   // Waits until the thread that began the odd epoch `epoch` has collected all credits (freed bytes
   // that threads keep to themselves). If that thread does not run, gives up after some
   // microseconds, and marks the epoch as collected.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
-  ThreadShards& thread_shards_;              // each thread's own counters
+  ThreadShards& thread_shards_;              // all threads' shards, with their credits
   Epoch epochs_[ThreadShard::series_limit];  // the present epoch of each series, by its row
 };
 

@@ -18,14 +18,15 @@ class ProcessTime {
 
   // Returns the nanoseconds since the process began.
   std::uint64_t now_ns() const noexcept { return cuwarden::now_ns() - start_ns_; }
-  // Returns the nanoseconds from the beginning of the process to the kernel's last tick
-  // (tick_ns()), or to the last boundary() if that is later.
+  // Returns the time of the kernel's last tick (tick_ns()), or the last result of boundary() if
+  // that is later, in nanoseconds since the process began.
   std::uint64_t recently_ns() const noexcept {
     return std::max(since_start(tick_ns()), boundary_ns_.load(std::memory_order_relaxed));
   }
-  // Returns the present time as nanoseconds since the process began. It divides what happened
-  // before from what happens after, within a tick as well. Earlier results of recently_ns() are not
-  // later, and later results are not earlier.
+  // Returns the present time in nanoseconds since the process began, and makes it a boundary for
+  // recently_ns(). Results of recently_ns() from before this call are not above it, later ones are
+  // not below it. So the times of two events tell if the boundary lies between them, even within
+  // one tick.
   std::uint64_t boundary() noexcept {
     const std::uint64_t now = now_ns();
     std::uint64_t last = boundary_ns_.load(std::memory_order_relaxed);
@@ -33,7 +34,8 @@ class ProcessTime {
     }
     return std::max(now, last);
   }
-  // Returns a time of now_ns() or tick_ns() as nanoseconds since the process began.
+  // Converts `monotonic_ns`, a time of CLOCK_MONOTONIC such as a result of tick_ns(), to
+  // nanoseconds since the process began; 0 for a time before that.
   std::uint64_t since_start(std::uint64_t monotonic_ns) const noexcept {
     return monotonic_ns > start_ns_ ? monotonic_ns - start_ns_ : 0;
   }

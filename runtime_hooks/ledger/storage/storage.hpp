@@ -38,25 +38,24 @@ class Storage {
   }
 
   // Hands out `count` neighbouring rows of the region (table or heap of bytes), filled with zeros.
-  // Returns the number of the first one; 0 if there is no room or the region cannot grow. Row 0 is
-  // never handed out, so that 0 can mean no row. This function does not note in the ledger that it
-  // is incomplete: the caller does, by add_reason().
+  // Returns the number of the first of these rows; 0 if there is no room or the region cannot grow.
+  // Row 0 is never handed out, so that 0 can mean no row. A caller that gets 0 notes in the ledger,
+  // by add_reason(), that something is missing.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // True if allocate() hands out a further row of the region without a system call.
   bool has_ready_row(RegionId) const noexcept;
   // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
   // row 1.) Returns false if there is no room or the region cannot grow.
   bool allocate_hooks(std::uint64_t count) noexcept;
-  // Doubles the writable memory of each region (table or heap of bytes), up to the region's
-  // capacity; adds 16 KiB at least. allocate() then hands the rows in this memory out without a
-  // system call. A region that cannot grow stays as it is.
+  // Doubles the writable part of each region (table or heap of bytes), up to the region's capacity;
+  // adds at least 16 KiB. allocate() then needs no system call to hand out the rows in this part. A
+  // region that cannot grow stays as it is.
   void make_room_ahead() noexcept;
   // Stores a copy of the text in the ledger's strings region. Returns a reference to the copy. If
   // there is no room, the reference is to an empty text, and the ledger gets reason_names_missing.
   StringRef store(std::string_view) noexcept;
 
-  // Returns the number of rows that the region (table or heap of bytes) can have at most, including
-  // row 0.
+  // Returns the most rows that the region (table or heap of bytes) can have, including row 0.
   std::uint64_t capacity(RegionId id) const noexcept {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
@@ -66,8 +65,9 @@ class Storage {
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }
-  // Adds to the header a reason why the ledger is incomplete. Ignores reason_ledger_full after
-  // reason_recording_stopped or reason_confined, because these also keep a table from growing.
+  // Adds to the header a restriction of the ledger or of the recording. Ignores reason_ledger_full
+  // if the header has reason_recording_stopped or reason_confined, because these also keep a table
+  // from growing.
   void add_reason(Reason reason) noexcept {
     const std::uint32_t present = header().reasons.load(std::memory_order_relaxed);
     // If one of these is in the header already, it explains a full table, too. Then
@@ -87,12 +87,12 @@ class Storage {
     FutexLock lock;        // held while the region grows
     bool in_file = false;  // true as long as the region grows in the file, not in memory
   };
-  // Makes the first `bytes` bytes of the region (table or heap of bytes) writable, if they are not
-  // yet. Returns false if there is no room, if the region's lock cannot be had, or if the thread is
-  // confined (seccomp).
+  // Makes the first `bytes` bytes of the region (table or heap of bytes) writable, and returns
+  // true. Returns false if these bytes are not writable yet and there is no room, the region's lock
+  // cannot be had, or the thread is confined (seccomp).
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
-  // Stores in the ledger's header which step of growing failed last
-  // (BackingFile::refused_growth()).
+  // Copies to the ledger's header the step of growing that failed last, from
+  // BackingFile::refused_growth(). Does nothing if none has failed.
   void note_refusal() noexcept;
 
   BackingFile file_;                               // the ledger's file, or memory in its stead
@@ -105,7 +105,7 @@ class Storage {
 // gets reason_recording_stopped, and the caller must return without changing anything.
 class [[nodiscard]] LedgerLocked : public Locked {
  public:
-  // Takes `lock`, one of the locks of the ledger in `storage`.
+  // Takes `lock`, one of the locks of the ledger in `storage`. Both must outlive the object.
   LedgerLocked(FutexLock& lock, Storage& storage) noexcept : Locked(lock) {
     if (!*this) storage.add_reason(reason_recording_stopped);
   }

@@ -37,7 +37,8 @@ class ThreadShard {
   }
   // Returns the shard's index: 0 for the shared shard, others from 1.
   std::uint32_t number() const noexcept { return number_; }
-  // Returns the shard's index, and the number of threads that have had the shard so far.
+  // Returns the shard's index, and the number of threads that have had the shard so far, which
+  // tells its present thread from earlier ones. Both are 0 for the shared shard.
   ThreadSlot slot() const noexcept { return {number_, tenancy_}; }
   // Returns true for shard 0, which all threads without a shard of their own share.
   bool is_shared() const noexcept { return number_ == 0; }
@@ -80,12 +81,12 @@ class ThreadShard {
   // --- Changes that class SlabPages keeps in the shard before it makes them in the ledger. Only
   // the shard's own thread makes them.
 
-  // Returns the counter of those changes of a series' locked bytes (free bytes in partly live
-  // slabs) that this shard has not added to Series::slab_locked_bytes yet. `row`: the series' row,
-  // below series_limit. A negative sum is in two's complement.
+  // Returns the shard's counter of changes of a series' locked bytes (free bytes in partly live
+  // slabs). It has the sum of those changes that were not added to Series::slab_locked_bytes yet; a
+  // negative sum is in two's complement. `row`: the series' row, below series_limit.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // Returns the small allocation that the shard's thread freed last, if the allocation's slab page
-  // still counts it as live. It is packed into one word by SlabPages::Piece. 0: there is none.
+  // Returns the small allocation that the shard's thread has freed, but that its slab page still
+  // counts as live. The allocation is packed into one word by SlabPages::Piece. 0: there is none.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }
@@ -108,19 +109,23 @@ class ThreadShard {
   std::uint32_t number_;              // index of this shard; 0: the shard that threads share
   std::uint32_t tenancy_;             // number of threads that have had this shard so far
   std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
-  // Serial of the hooked call that the thread is inside; 0: none. In the shared shard: the number
-  // of calls that threads are inside.
+  // Serial number of the hooked call that the thread is inside (call_begins()); 0: none. In the
+  // shared shard: the number of calls that threads are inside.
   std::atomic<std::uint64_t> in_call_;
-  std::atomic<std::uint64_t>* calls_;  // counters of calls by HookId; null: there was no room
-  std::size_t hooks_;                  // number of counters in calls_
-  // Allocations less frees that this shard has counted, by the series' row, in two's complement.
+  // The shard's counters of calls, by HookId, in the ledger. Null in the shared shard, in a shard
+  // that was never used, and if the ledger had no room for them. Calls then count in Hook::calls.
+  std::atomic<std::uint64_t>* calls_;
+  std::size_t hooks_;  // number of counters in calls_; 0 if calls_ is null
+  // Allocations less frees that this shard has counted for each series, by the series' row; in
+  // two's complement.
   std::atomic<std::uint64_t> live_[series_limit];
-  // Freed bytes that the series' counter does not know yet, by the series' row.
+  // The shard's credit for each series, by the series' row: freed bytes that the series' counter
+  // does not know yet.
   std::atomic<std::uint64_t> credits_[series_limit];
-  // Changes of locked bytes that were not added to Series::slab_locked_bytes yet, by the series'
-  // row, in two's complement.
+  // Sum of the changes of each series' locked bytes that were not added to
+  // Series::slab_locked_bytes yet, by the series' row; in two's complement.
   std::atomic<std::uint64_t> locked_[series_limit];
-  std::atomic<std::uint64_t> freed_piece_;  // the value of freed_piece()
+  std::atomic<std::uint64_t> freed_piece_;  // freed allocation that freed_piece() returns; 0: none
   // Cache of the row numbers of the shard's GroupShards: group << 32 | row, at index group modulo
   // `remembered`; 0: empty, since groups start at 1.
   std::atomic<std::uint64_t> counter_rows_[remembered];
@@ -141,8 +146,8 @@ class ThreadShards {
   // children, which share its memory, get the shared shard. Returns false if there is no memory.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
-  // Returns the calling thread's shard (its part of the counters); the shared one (shard 0) if
-  // living threads have all others. Also the shared one for threads of vfork children, and for a
+  // Returns the calling thread's shard (its part of the counters). Returns the shared one (shard 0)
+  // if living threads have all others. Also does so for threads of vfork children, and for a
   // confined thread (seccomp) that has no shard yet.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
@@ -162,8 +167,8 @@ class ThreadShards {
   }
   // Returns the counters of the group `id` that only the thread of `shard` changes. `shard`: the
   // calling thread's part of the counters. `group`: the group's row. The counters are made at the
-  // first call. If there is no room, the result is those of the shard that made the group, and the
-  // ledger gets reason_ledger_full.
+  // first call. If there is no room for them, returns the counters of the shard that made the
+  // group, and the ledger gets reason_ledger_full.
   Counters& counters_of(ThreadShard& shard, Group& group, GroupId id) noexcept {
     if (group.shard == shard.number_) return group.counters;
     const std::uint64_t known =
@@ -177,10 +182,11 @@ class ThreadShards {
   void count_call(HookId hook) noexcept { count_call(mine(), hook); }
 
   // Counts a call as count_call() does, and notes that the calling thread is inside a hooked call
-  // until call_ends(). `serial`: a number from 1 that never falls from one call of this function to
-  // a later one, for others_in_calls(). If a longjmp leaves the call, a thread with a shard of its
-  // own counts as inside it until its next call ends. For threads without one, the shared shard
-  // then counts one call too many.
+  // until call_ends(). `serial`: a number from 1 with which others_in_calls() tells early calls
+  // from later ones. A later call has the same number or a higher one. If a longjmp leaves the
+  // call, call_ends() is not called. A thread with a shard of its own then counts as inside the
+  // call until its next call ends. For a thread without one, the shared shard counts one call too
+  // many from then on.
   void call_begins(HookId hook, std::uint64_t serial) noexcept {
     ThreadShard& shard = mine();
     count_call(shard, hook);
@@ -200,8 +206,8 @@ class ThreadShards {
     else
       shard.in_call_.store(0, std::memory_order_release);
   }
-  // Returns true if another thread is inside a hooked call that began with a serial below `before`.
-  // Also true if another thread without a shard of its own is inside a call, whatever its serial.
+  // Returns true if another thread is inside a hooked call with a serial number below `before`
+  // (call_begins()). Also true if another thread without a shard of its own is inside any call.
   // The calling thread must be inside a hooked call itself, or have a shard of its own.
   bool others_in_calls(std::uint64_t before = UINT64_MAX) noexcept {
     const ThreadShard& own = mine();
@@ -217,8 +223,7 @@ class ThreadShards {
 
   // Returns the number of shards that threads have had so far, including the shared one (shard 0).
   std::uint32_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
-  // Returns true if at least two threads have had shards of their own so far, and from then on. The
-  // shared shard 0 does not count here, although used() counts it.
+  // Returns true if at least two threads have had shards of their own so far.
   bool several() const noexcept { return used() > 2; }
   // Calls visit(shard) for each shard (ThreadShard) that a thread has had, except the shared one.
   template <class Visit>
@@ -227,9 +232,9 @@ class ThreadShards {
     for (std::uint32_t i = 1; i < used; ++i) visit(thread_shards()[i]);
   }
 
-  // Adds `amount` to the number of live allocations of a series. `shard`: the calling thread's.
-  // `row`: the row of the same series in the ledger's table of series. A negative amount is given
-  // in two's complement.
+  // Adds `amount` to the number of live allocations of a series. `shard`: the calling thread's
+  // shard. `row`: row of `series` in the ledger's table of series. A negative amount is given in
+  // two's complement.
   void add_live(ThreadShard& shard, Series& series, std::size_t row,
                 std::uint64_t amount) noexcept {
     if (row < ThreadShard::series_limit && !shard.is_shared()) {
@@ -243,16 +248,18 @@ class ThreadShards {
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:
-  // A thread's shard, and its row in the threads table, for the ThreadShards object with this
-  // serial number: the object that the thread used last, if the process has several.
+  // A thread's shard, and its row in the threads table, for one ThreadShards object. If the process
+  // has several such objects, it is the one that the thread used last.
   struct Mine {
-    ThreadShard* shard;         // the thread's shard; not valid if `serial` is another object's
-    std::uint32_t serial, row;  // serial number of the object; row as my_row() returns it
+    ThreadShard* shard;  // the thread's shard; not valid if `serial` is another object's
+    // Serial number of the ThreadShards object, from 1; 0: none. Row as my_row() returns it.
+    std::uint32_t serial, row;
   };
   // Returns the array of all `count` shards.
   ThreadShard* thread_shards() const noexcept { return static_cast<ThreadShard*>(memory_.data()); }
-  // Finds a shard for the calling thread, and remembers it: one that no thread has had, or one of
-  // an ended thread. Returns shard 0 if there is none, or if the thread may have none of its own.
+  // Finds a shard for the calling thread, remembers it in mine_, and returns it. It is a shard that
+  // no thread has had, or that of an ended thread. If there is none, it is shard 0. Returns shard
+  // 0, too, if the thread may have no shard of its own (see mine()).
   ThreadShard& take() noexcept;
   // Counts a call of a hook in the calling thread's `shard`, or in the hook's row if the shard has
   // no counter for it.
@@ -263,14 +270,14 @@ class ThreadShards {
       count_for_all(hook);
     }
   }
-  // Counts a call of the hook in the counter that all threads without a counter of their own share.
+  // Counts a call of the hook in Hook::calls, for a thread whose shard has no counter for it.
   void count_for_all(HookId) noexcept;
   // Finds or makes the GroupShard row of this shard and group, and returns its counters. If there
   // is no room, returns the counters in the group's own row, and the ledger gets
   // reason_ledger_full.
   Counters& find_group_shard(ThreadShard&, Group&, GroupId) noexcept;
 
-  // The calling thread's shard and row.
+  // The calling thread's shard and row in the threads table.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Mine mine_;
 
   Storage& storage_;                    // the memory of the ledger, with its tables

@@ -1,5 +1,5 @@
-// The ledger's table of frameworks: the figures that PyTorch and others give of the memory that
-// they have taken from CUDA and hand out themselves.
+// The ledger's table of frameworks, such as PyTorch. A framework takes memory from CUDA and hands
+// it out in blocks; the table has the figures that it gives of this memory.
 #pragma once
 
 #include <array>
@@ -16,41 +16,46 @@
 
 namespace cuwarden::ledger {
 
-// Figures of a framework's pool of memory. unknown_value: the framework does not give the figure.
+// A framework's figures of its pool of memory, which it has taken from CUDA and hands out in
+// blocks. unknown_value: the framework does not give the figure.
 struct FrameworkFigures {
   std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = unknown_value;  // bytes of blocks that it has handed out
-  std::uint64_t allocated_count = unknown_value;  // number of these blocks
-  // Most bytes of blocks so far. unknown_value: store() keeps the largest allocated_bytes that it
-  // was given.
+  std::uint64_t allocated_bytes = unknown_value;  // bytes of the blocks that are handed out
+  std::uint64_t allocated_count = unknown_value;  // number of blocks that are handed out
+  // Highest value of allocated_bytes so far. unknown_value: Frameworks::store() keeps the highest
+  // allocated_bytes that it was given.
   std::uint64_t peak_allocated_bytes = unknown_value;
-  std::uint64_t hole_count = unknown_value;  // free blocks in segments that are partly in use
-  std::uint64_t hole_bytes = unknown_value;  // bytes of these free blocks
+  // Number of free blocks in segments (units that the framework takes from CUDA) that are partly in
+  // use.
+  std::uint64_t hole_count = unknown_value;
+  std::uint64_t hole_bytes = unknown_value;  // bytes of free blocks in segments partly in use
   std::uint64_t largest_free_bytes = unknown_value;  // bytes of the largest free block
 };
 
-// Stores the figures that frameworks give of their own memory. All threads may call the functions
-// at any time, except pytorch().
+// Stores the figures that frameworks, such as PyTorch, give of their own memory. All threads may
+// call the functions at any time, except pytorch().
 class Frameworks {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Frameworks(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // The memory to which figures belong.
+  // The memory to which a framework's figures belong.
   struct Memory {
-    std::string_view framework;        // name of the framework, such as "PyTorch"
-    std::string_view pool;             // name of its pool; empty: its main pool on the device
+    std::string_view framework;  // name of the framework, such as "PyTorch"
+    std::string_view pool;       // name of the framework's pool; empty: the main pool of the device
     DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
     IncidentId incident;               // incident at which the figures are given; 0: none
-    StackId stack;                     // blocks of this call stack only; 0: all blocks
+    // Call stack of the blocks that the figures count; 0: they count all blocks.
+    StackId stack;
   };
-  // Stores the latest figures of some memory. They replace earlier ones of the same memory, except
-  // for the peak, which only rises. Does nothing if there is no room.
+  // Stores the latest figures of this memory. They replace earlier figures of the same memory,
+  // except for the peak, which only rises. Does nothing if the table is full.
   void store(const Memory&, const FrameworkFigures&) noexcept;
 
-  // Stores the bytes of a device's memory that PyTorch has taken from CUDA and that it has handed
-  // out. To be called whenever they change, by one thread at a time for each device. Ignores
-  // devices with an ordinal above 63.
+  // Stores PyTorch's figures of the device. `reserved_bytes`: bytes that PyTorch has taken from
+  // CUDA. `allocated_bytes`: bytes of these that are in blocks that it has handed out. To be called
+  // whenever one of them changes, by one thread at a time for each device. Ignores devices with an
+  // ordinal above 63.
   void pytorch(DeviceOrdinal device, std::uint64_t reserved_bytes,
                std::uint64_t allocated_bytes) noexcept {
     const auto index = static_cast<std::uint32_t>(device.value);
@@ -60,8 +65,8 @@ class Frameworks {
     if (row == 0) return store({"PyTorch", {}, device, {}, {}}, figures);
     put(this->row(row), figures, time_.recently_ns());
   }
-  // Returns the two figures that pytorch() has stored last for the device; null if it has stored
-  // none.
+  // Returns reserved_bytes and allocated_bytes as pytorch() or store() was last given them for
+  // PyTorch's main pool on the device; null if there are none.
   std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
 
  private:
@@ -74,15 +79,15 @@ class Frameworks {
   std::string_view text(StringRef stored) const noexcept {
     return {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
   }
-  // Returns the row of this memory; 0 if there is none. The caller holds the lock.
+  // Returns the table's row for this memory; 0 if there is none. The caller holds the lock.
   std::uint64_t find(const Memory&) const noexcept;
-  // Replaces the figures of a row. `time_ns`: time of the figures, since process start.
+  // Replaces the figures of a row. `time_ns`: time of the figures, in ns since process start.
   static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;
 
   Storage& storage_;         // the memory of the ledger, with its tables
   const ProcessTime& time_;  // clock of the ledger's times
   FutexLock lock_;           // held while a row is looked for and added
-  // Rows of what PyTorch says, by the ordinal of the device; 0: it has said nothing.
+  // Row of the figures of PyTorch's main pool on each device, by ordinal; 0: it has given none.
   std::array<std::atomic<std::uint32_t>, most_devices> pytorch_rows_{};
 };
 

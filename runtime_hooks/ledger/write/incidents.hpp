@@ -13,27 +13,30 @@
 
 namespace cuwarden::ledger {
 
-// A refused request, as Incidents::refused() or Incidents::failed() has counted it.
+// Result of Incidents::refused() and Incidents::failed(): the incident that counts a refused
+// request.
 struct Refused {
   IncidentId incident;  // the incident that counts the refusal; 0: none, for lack of room
   // True if this is the incident's first refusal. The caller must then pass the facts of the moment
-  // to Incidents::write(): before that, readers do not see the incident.
+  // to Incidents::write(), since readers see the incident only after that.
   bool first = false;
-  // For a refusal that refused() has counted after the incident's first one; otherwise 0. Times are
-  // since process start.
-  std::uint64_t time_ns = 0;  // time of the refusal
-  // Time and size of the refusal that the incident counted just before.
+  // Time of the refusal, in ns since process start. Only set by refused(), for an incident's second
+  // and later refusals; otherwise 0.
+  std::uint64_t time_ns = 0;
+  // Time (in ns since process start) and size in bytes of the refusal that the incident counted
+  // just before this one. Only set by refused(), for an incident's second and later refusals;
+  // otherwise 0.
   std::uint64_t last_ns = 0, last_bytes = 0;
 };
-// The groups (same call stack, function, kind and device) that held most memory of the device, or
-// of the host, when a request was refused: at most 8, largest first. Up to 4 groups may follow
-// because of their locked bytes: free memory of the driver's slabs in which the groups have live
-// allocations.
+// The groups that held most memory of the device, or of the host, when a request was refused: at
+// most 8, largest first. At most 3 groups of frameworks' blocks follow. The last entries are at
+// most 4 groups with many locked bytes: unused bytes of those of the driver's slabs (2 MiB units)
+// in which the group has live allocations.
 class IncidentHoldings {
  public:
-  // Returns the entry of this group (which held memory at a refusal); adds an empty one if the
-  // group has none. The entry is valid as long as the object. Null if all 16 entries are in use by
-  // other groups.
+  // Returns the group's entry, which tells how much memory the group held at the refusal. Adds an
+  // empty entry if the group has none. The entry is valid as long as the object. Null if all 16
+  // entries are in use by other groups.
   IncidentHolding* of(GroupId) noexcept;
   // Returns the entries in use: groups that held memory at the refusal, at most 16, in the order in
   // which they were added.
@@ -49,18 +52,20 @@ class IncidentHoldings {
   std::array<std::uint32_t, most> rows_{};   // ledger row of each entry; 0: not written yet
   std::size_t count_ = 0;                    // number of entries in use
 };
-// The driver's slabs of one size class on the device, at the moment at which a request was refused.
+// Figures of the driver's slabs of one size class when a request was refused, on the request's
+// device. A slab is a 2 MiB unit from which the driver cuts small allocations.
 struct SlabClassRow {
-  // Size of the allocations that fill most of each slab, rounded up to a power of two.
+  // Size in bytes of the allocations that fill most of each slab, rounded up to a power of two.
   std::uint64_t class_bytes = 0;
-  std::uint64_t slab_count = 0;  // number of the slabs
-  // Number and requested bytes of all live allocations in the slabs.
+  std::uint64_t slab_count = 0;  // number of slabs of the size class
+  // Number, and sum of the requested bytes, of all live allocations in slabs of the size class.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
-// One of the driver's slabs on the device, at the moment at which a request was refused.
+// One of the driver's slabs when a request was refused, on the request's device. A slab is a 2 MiB
+// unit from which the driver cuts small allocations.
 struct SlabRow {
   DeviceAddress address;  // start of the slab
-  // Number and requested bytes of the slab's live allocations.
+  // Number, and sum of the requested bytes, of the live allocations in the slab.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
 // One attempt (rung) to serve a refused request, with its outcome.
@@ -68,39 +73,38 @@ struct RungRow {
   std::uint32_t order = 0;        // position among the rungs tried for the request, from 1
   Rung rung{};                    // the rung that was tried
   RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
-  std::uint64_t duration_ns = 0;  // time that the rung has taken so far
+  std::uint64_t duration_ns = 0;  // nanoseconds that the rung has taken so far
   // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
   // rungs.
   std::string_view name;
 };
 
 // Writes the ledger's incidents. A refused request is counted with the latest incident of its call
-// site (group), or begins a new one. All threads may call the functions at any time.
+// site (group), or begins a new incident. All threads may call the functions at any time.
 class Incidents {
  public:
   // `storage`: the memory of the ledger that gets the incidents; must outlive the object.
   explicit Incidents(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a refusal by the driver at `now_ns` (since process start), before any rung (attempt to
-  // serve the request) is tried. Returns the incident that counts the refusal. A call site (group)
-  // gets an incident at its first refusal. A later refusal begins a new incident if the latest
-  // incident is older than 10 s and all its requests were served in the end. The 10 s become four
-  // times as long with each incident. Reads only `asked`, `result` and `bytes` of `refusal`. Counts
-  // nothing, and returns no incident, for a group of 0, which the ledger had no room for. The
-  // ledger keeps 1000 incidents at most.
+  // Counts a refusal by the driver at `now_ns` (since process start), before any rung is tried.
+  // Returns the incident that counts the refusal. A call site (group) gets an incident at its first
+  // refusal. A later refusal begins a new incident if the latest one is older than 10 s and all its
+  // requests were served in the end. The 10 s become four times as long with each incident. Reads
+  // only `asked`, `result` and `bytes` of `refusal`. Counts nothing, and returns no incident, for a
+  // group of 0, which the ledger had no room for. The ledger keeps 1000 incidents at most.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
-  // Counts a failure: no rung (attempt to serve it) has served the request, so the program gets the
-  // error. `known`: the result of refused() for the request; the other arguments equal those of
-  // that call. Also counts the failure in the group, if memory or a graph was asked for. Returns
-  // the incident that counts the request from now on; none if `known` has none. This is the
-  // incident of `known`, or a newer one if rungs have served earlier requests of that incident and
-  // none has failed. `first`: true if this call has begun the newer incident, false if another
-  // thread has.
+  // Counts a failure: no rung has served the request, so the program gets the error. `known`: the
+  // result of refused() for the request; the other arguments equal those of that call. Also counts
+  // the failure in the group, if memory or a graph was asked for. Returns the incident that counts
+  // the request from now on; none if `known` has none. This is the incident of `known`, or a newer
+  // one if rungs have served earlier requests of that incident and none of its requests has failed.
+  // `first`: true if this call has begun the newer incident, false if another thread has.
   Refused failed(const Refused& known, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the
-  // device (no_device: in host memory). Adds up to 8 groups with the most of these bytes to the
-  // holdings, largest first.
+  // device (no_device: in host memory). Adds the 8 groups with the most live bytes there to the
+  // holdings, largest first. Adds the 3 groups with the most bytes of frameworks' blocks behind
+  // them. The facts do not count these blocks, since they lie in other groups' memory.
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings (the groups that held most memory at the refusal) that are known
   // so far to the incident's rows. The first call stores the live bytes and counts, and makes the
@@ -108,27 +112,28 @@ class Incidents {
   // before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that used the device when the incident's request was refused. Does nothing
-  // if the table is full. Returns a copy of the process whose texts lie in the ledger, and are
-  // empty if there was no room.
+  // if the table is full. Returns a copy of the argument whose texts lie in the ledger; a text is
+  // empty if there was no room for it.
   OtherProcess add_process(IncidentId, const OtherProcess&) noexcept;
-  // Adds the slabs of one size class to the incident. Does nothing if the table is full.
+  // Adds the figures of the driver's slabs of one size class to the incident. Does nothing if the
+  // table is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds all slabs of the request's device to the incident. Stores none of the slabs if they would
-  // take more than half of the table's remaining rows. Must be called at most once for an incident.
+  // Adds all the driver's slabs on the request's device to the incident. Stores none of the slabs
+  // if they would take more than half of the table's remaining rows. Must be called at most once
+  // for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
-  // Counts `times` refusals of the incident (not 0) as recovered: the program saw an error, but the
-  // thread then repeated the request (equal size, device, function and kind) within 10 s until it
-  // was served.
+  // Counts `times` refusals of the incident (not 0) as recovered. The program saw an error, but the
+  // thread then repeated the request within 10 s until it was served: with equal size, device,
+  // function and kind.
   void recovered(IncidentId, std::uint32_t times) noexcept;
-  // Adds a rung (an attempt to serve the request) that is tried for the incident's first refusal. A
-  // second call with an equal RungRow::order replaces the rung's duration and outcome. Does nothing
-  // if the table is full.
+  // Adds a rung that is tried for the incident's first refusal. A second call with an equal
+  // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.
   void add_rung(IncidentId, const RungRow&) noexcept;
-  // Notes for the incident (not 0) the reason for which the rung (an attempt to serve the request)
-  // was left out at the incident's first refusal.
+  // Stores the reason why the rung was left out at the incident's first refusal. The incident is
+  // not 0.
   void leave_out(IncidentId, Rung, LeftOut) noexcept;
-  // Counts for the incident (not 0) a refused request of `bytes` that this rung (attempt) has
-  // served, so that the program saw no error.
+  // Counts for the incident (not 0) a refused request of `bytes` that this rung has served, so that
+  // the program saw no error.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:
@@ -146,14 +151,14 @@ class Incidents {
   }
   // Makes a new incident's row for the refusal's call site (group). `latest`: row of the site's
   // latest incident; 0: none. Returns the new row. Returns 0 if there is no room. Also returns 0 if
-  // another thread has made a new row first; in this case `latest` is set to that thread's row.
+  // another thread has made a new row first; `latest` is then set to that thread's row.
   std::uint32_t begin(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns,
                       std::uint32_t& latest) noexcept;
   // Adds a holder (a group that held much memory at the refusal) to the incident. Returns the
   // holder's row in the table of holders; 0 if there is no room.
   std::uint32_t add_holder(IncidentId, const IncidentHolding&) noexcept;
-  // Calls visit(row, counts) for each group of the device (-1: of the host), even if its memory is
-  // no longer live. `counts`: the group's GroupCounts.
+  // Calls visit(row, counts) for each group of the device (-1: of the host), also for those without
+  // live memory. `row`: row of the group. `counts`: the group's GroupCounts.
   template <class Visit>
   void each_live_group(std::int32_t device, const Visit&) const noexcept;
 

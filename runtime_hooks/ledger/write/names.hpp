@@ -16,19 +16,20 @@ class Names {
   // `storage`: the memory of the ledger that gets the texts; must outlive the object.
   explicit Names(Storage& storage) noexcept : storage_(storage) {}
 
-  // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`, which handles memory and
-  // has no hook in cuwarden, so that the function's calls are not recorded.
+  // Counts a lookup (dlsym, cuGetProcAddress) of the CUDA function `name`. The function handles
+  // memory but has no hook in cuwarden, so its calls are not recorded.
   void count_unhooked_lookup(std::string_view name) noexcept;
-  // Stores the value of the cuwarden setting `name`, in a further row at each call.
-  // `from_environment`: true if an environment variable gave the value, false if it is the default.
+  // Stores the value of the cuwarden setting `name`. Each call adds a row. `from_environment`: true
+  // if an environment variable gave the value, false if it is the default.
   void set_setting(std::string_view name, std::string_view value, bool from_environment) noexcept;
-  // Stores an environment variable of the process, for the report's list of variables, in a further
-  // row at each call.
+  // Stores an environment variable of the process for the report's list of variables. Each call
+  // adds a row.
   void set_environment(std::string_view name, std::string_view value) noexcept;
 
  private:
-  // Adds a row to the table of settings or of environment variables, as `RegionId` says. `source`:
-  // NamedValue::source. Adds reason_names_missing if there is no room.
+  // Adds a row to the table `RegionId`, which is that of settings or that of environment variables.
+  // `source` (NamedValue::source): 1 if the value is from the environment, 0 if it is a default.
+  // Adds reason_names_missing to the ledger if there is no room.
   void store(RegionId, std::string_view name, std::string_view value,
              std::uint32_t source) noexcept;
 

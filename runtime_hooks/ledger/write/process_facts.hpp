@@ -7,8 +7,8 @@
 
 namespace cuwarden::ledger {
 
-// Fills in the facts about the recorded process in the ledger's header (Header::process), except
-// for the report's path. If the process's start is not known, stores the present time as
+// Stores facts about the recorded process in the ledger's header (Header::process), all but the
+// report's path. If the process's start is not known, the present time is stored as
 // Process::start_realtime_ns and start_monotonic_ns. Other facts that cannot be read stay 0 or
 // empty. `pid`: pid of the recorded process, if the caller is a vfork child that shares that
 // process's memory; 0: the calling process.
@@ -18,7 +18,7 @@ void record_process(Storage&, std::int32_t pid) noexcept;
 // process's start in nanoseconds since 1970, so that names differ when a pid is reused. If the
 // start is not known, START is the time at which the name is made.
 struct LedgerName {
-  char text[256];  // the name, which ends with a zero byte
+  char text[256];  // file name of the ledger, with a zero byte at its end
 };
 // Returns the file name for the ledger of the process `pid`; 0: the calling process.
 LedgerName ledger_name(std::int32_t pid) noexcept;

@@ -1,5 +1,5 @@
 // The ledger's table of steps: parts of the program's work that repeat, such as iterations of a
-// training loop. The program marks where each begins.
+// training loop. The program marks the beginning of each step.
 #pragma once
 
 #include <cstdint>
@@ -11,47 +11,52 @@
 
 namespace cuwarden::ledger {
 
-// Steps that the program marked before there was a ledger.
+// Steps that the program marked before the ledger was made.
 struct EarlierSteps {
-  std::uint64_t count = 0;  // number of the steps; 0: there were none
-  // Time at which the last of these steps began (tick_ns()).
+  std::uint64_t count = 0;  // number of steps before the ledger was made
+  // Time of CLOCK_MONOTONIC, in nanoseconds, at which the last of these earlier steps began.
   std::uint64_t last_monotonic_ns = 0;
-  std::string_view last_name;  // name of the last of these steps; empty: it has none
+  std::string_view last_name;  // name of the last of these earlier steps; empty: none
 };
 
-// Returns the part of a step's name that is kept: longest_step_name bytes at most, without a part
-// of a character.
+// Returns the part of a step's name that the ledger keeps: its first 255 bytes (longest_step_name),
+// less a last UTF-8 character that would be incomplete.
 std::string_view kept_step_name(std::string_view name) noexcept;
 
-// Counts the program's steps, and stores when they began. All threads may call the function at any
-// time.
+// Counts the program's steps, and stores when they began. A step is a part of the work that
+// repeats, such as an iteration. All threads may call the functions at any time.
 class Steps {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Steps(Storage& storage, ProcessTime& time) noexcept : storage_(storage), time_(time) {}
-  // Counts steps that were marked before there was a ledger. If no step has a row yet, the last of
-  // them gets one, with its name.
+  // Counts steps that were marked before the ledger was made. If the table has no row of a step
+  // yet, stores a row for the last of these steps, with its name.
   void add(const EarlierSteps&) noexcept;
-  // Counts a step that begins now and ends where the next one begins, and stores its time and its
-  // name if it has a row by StepMark's rule. Without room for the row, the step is counted only.
-  // `name`: kept as kept_step_name() says; empty: none. A step with a name ends the name of an
-  // earlier one, and a step without a name does not.
+  // Counts a step that begins now; it ends when the next step begins. A step gets a row if it has a
+  // name or is one of the first 256. Any other step gets a row if its number is 1/256 above that of
+  // the last stored step. If the table has no room for the row, only counts the step. `name`: name
+  // of the step, kept as kept_step_name() says; empty: none. A step with a name ends the named part
+  // of the run before it. A step without a name belongs to that part.
   void begin(std::string_view name = {}) noexcept;
-  // Ends the part of the run that has the name of the last step with a name.
+  // Ends the named part of the run, which began with the last step that has a name. Later steps
+  // without a name do not belong to that part.
   void end_name() noexcept;
 
  private:
-  // Sets the end of the last name to `time_ns`, in ns since process start.
+  // Stores `time_ns` (in ns since process start) as the end of the named part of the run. Does
+  // nothing if no such part is open.
   void end_name_at(std::uint64_t time_ns) noexcept;
-  // Stores the mark of a step. `number`: the step's number, from 1. `time_ns`: its start, in ns
-  // since process start. `name`: its name; empty: none. Stores nothing if the table has no room.
+  // Stores a row for a step. `number`: the step's number, from 1. `time_ns`: start of the step, in
+  // ns since process start. `name`: name of the step; empty: none. Stores nothing if the table has
+  // no room.
   void store(std::uint64_t number, std::uint64_t time_ns, std::string_view name) noexcept;
 
-  Storage& storage_;             // the memory of the ledger, with its tables
-  ProcessTime& time_;            // clock of the ledger's times
-  FutexLock lock_;               // held while a step is counted
-  std::uint64_t last_ = 0;       // number of the last step with a row; 0: none
-  std::uint64_t named_row_ = 0;  // row of the last step with a name that has not ended; 0: none
+  Storage& storage_;        // the memory of the ledger, with its tables
+  ProcessTime& time_;       // clock of the ledger's times
+  FutexLock lock_;          // held while a step is counted
+  std::uint64_t last_ = 0;  // number of the last step that has a row; 0: none has one
+  // Row of the step that began the named part of the run; 0: no such part is open.
+  std::uint64_t named_row_ = 0;
 };
 
 }  // namespace cuwarden::ledger

@@ -1,7 +1,7 @@
-// The ledger as it is written: the file, its header, and the tables that facts go to. All of their
-// functions are noexcept, take no global lock and call no malloc. Any thread may call them at any
-// time between create() and the end of the process. Facts that cannot be stored are counted and
-// said in Header::reasons; no function reports a failure otherwise.
+// Writes the ledger: the file, its header, and its tables. All functions are noexcept, take no
+// global lock and call no malloc. Any thread may call them at any time between create() and the end
+// of the process. If a fact cannot be stored, Header::reasons says so; no function reports such a
+// failure otherwise.
 #pragma once
 
 #include <cstdint>
@@ -29,24 +29,25 @@ class VirtualMemory;
 
 // The arguments of Writer::create(), which copies all texts.
 struct Creation {
-  // Folders in which the ledger's file may be made, tried in order. Null ones, and folders on an
-  // unsuitable file system (such as a network's), are passed over. If no folder works, the ledger
-  // is kept in memory.
+  // Folders in which the ledger's file may be made, tried in order. Null pointers, and folders on
+  // an unsuitable file system (such as a network's), are passed over. If no folder works, the
+  // ledger is kept in memory.
   std::span<const char* const> folders;
   std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
   // Absolute path of the report, with all % fields filled in; /dev/null: no report is written.
   std::string_view report_path;
-  // Largest size in bytes of the ledger's file, or of the memory in its stead. 0, and numbers above
-  // default_total_bytes, stand for default_total_bytes. Limits of the process may be lower.
+  // Largest size in bytes of the ledger's file, or of the memory used instead of a file. 0, or a
+  // number above default_total_bytes, means default_total_bytes. Limits of the process may be
+  // lower.
   std::uint64_t largest_file_bytes = 0;
   std::int32_t pid = 0;  // pid of the recorded process; 0: this process
-  // True in tests that have the file's blocks allocated without MADV_POPULATE_WRITE, as on kernels
+  // True only in tests: the file's blocks are allocated without MADV_POPULATE_WRITE, as on kernels
   // before Linux 5.14.
   bool without_populate = false;
 };
 
-// Writes one ledger: the memory-mapped file with a process's allocation records, or anonymous
-// memory in its stead.
+// Writes one ledger: a process's allocation records and other facts, in a memory-mapped file. If no
+// file can be made, the ledger is in anonymous memory.
 class Writer {
  public:
   // Makes and maps a ledger's file. If no file can be made, uses anonymous memory instead
@@ -63,8 +64,9 @@ class Writer {
   // Unlinks the ledger's file; the mapping stays usable. Callers do so once the complete report is
   // on disk.
   void remove_file() noexcept;
-  // Returns the ledger's whole mapping, for a Reader in this process: also the parts that are in
-  // memory only. Pages of rows that no table has used yet may be inaccessible.
+  // Returns the ledger's whole mapping, for a Reader in this process. It includes those parts of
+  // the ledger that are not in the file but in memory only. Pages of rows that no table has used
+  // yet may be inaccessible.
   std::span<const std::byte> bytes() const noexcept;
 
   // Returns the header of the ledger, which the caller may change.
@@ -73,12 +75,12 @@ class Writer {
   // A version of 0 or less is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
   // Stores the way in which the process ends, and its exit status (0 to 255). `status_known`: false
-  // if the exit status is not known; `exit_status` is then of no meaning.
+  // if the exit status is not known; `exit_status` then means nothing.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
   // Adds to the header a reason why the ledger or the recording is incomplete. Ignores
   // reason_ledger_full after reason_recording_stopped or reason_confined.
   void add_reason(Reason) noexcept;
-  // Adds `ns` nanoseconds to the time that cuwarden's own work has taken so far.
+  // Adds `ns` nanoseconds to the time that cuwarden's own work has taken in this process so far.
   void add_shim_time(std::uint64_t ns) noexcept;
   // Doubles the writable memory of each table of the ledger, up to the table's capacity; adds 16
   // KiB at least. A thread that may soon be forbidden system calls (by a seccomp filter) can then
@@ -96,7 +98,7 @@ class Writer {
   PythonTable& python;            // Python functions in the stacks
   GroupTable& groups;    // groups: allocations with the same call stack, function, kind and device
   Totals& totals;        // counters of groups, and of all memory of one kind on one device
-  Devices& devices;      // devices: readings, memory that the driver took by itself, pool, spills
+  Devices& devices;      // devices: readings, implicit memory, the pool's figures, spilled bytes
   Incidents& incidents;  // refused requests
   Threads& threads;      // threads that made recorded calls
   ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks
@@ -105,9 +107,10 @@ class Writer {
   Frameworks& frameworks;       // figures that frameworks give of their own memory
 
  private:
-  // All objects of which the writer consists.
+  // The objects of which a writer consists: the storage and all tables.
   struct State;
-  // Makes the public face of `state`, of which the writer is itself a part.
+  // Makes the writer's public part, whose references refer to the objects in `state`. The writer
+  // itself is a member of `state`.
   explicit Writer(State& state) noexcept;
   State& state_;  // the objects of which this writer consists; never destroyed
 };

@@ -1,8 +1,9 @@
-// The parts that a writer is made of.
+// The objects of which a writer consists.
 //
-// Lock order, outer to inner: the loader's own lock > virtual memory > stacks, groups > series >
-// a shard of the records, modules > a region's fill. The timeline and the peak of a series,
-// and the holders of slabs, are only ever tried. No lock is held while foreign code is called.
+// Lock order, outer to inner: the loader's own lock > virtual memory > stacks, groups > making of a
+// series > a partition of the records, modules > growth of a region. The locks of a series'
+// timeline and peak, and of the slabs' holders, are only tried, never waited for. No lock is held
+// while foreign code is called.
 #pragma once
 
 #include "runtime_hooks/ledger/storage/storage.hpp"
@@ -26,7 +27,8 @@
 
 namespace cuwarden::ledger {
 
-// All objects of a writer, in the order in which they depend on each other.
+// All objects of a writer: the storage, the clock and the tables. Each object is declared after
+// those that it uses.
 struct Writer::State {
   Storage storage;                      // the ledger's file or memory, with all its tables
   ProcessTime time;                     // the clock of all times in the ledger
@@ -48,7 +50,7 @@ struct Writer::State {
   Names names{storage};                  // rows of settings and other texts
   Steps steps{storage, time};            // rows of the program's steps
   Frameworks frameworks{storage, time};  // rows of figures that frameworks give
-  Writer self{*this};  // the face of all these objects, which Writer::create() returns
+  Writer self{*this};                    // the public part, which Writer::create() returns
 };
 
 }  // namespace cuwarden::ledger

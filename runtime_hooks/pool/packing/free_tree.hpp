@@ -9,27 +9,33 @@
 
 namespace cuwarden::pool {
 
-// Kinds of parts of a free stretch. Right before and after the stretch lie blocks, withheld
-// addresses or the memory's end. So a page that lies in the stretch only in part is partly used.
-// An end of a stretch is the part before its first or after its last page boundary (2 MiB).
+// Parts of a free stretch in which FreeTree::find() can look for room. Right before and after the
+// stretch lie blocks, withheld addresses or the memory's end. So a page that lies in the stretch
+// only in part is partly used.
 enum class Room : std::uint8_t {
-  whole,          // the whole stretch
-  used_pages,     // an end of the stretch; the whole stretch if no whole page lies in it
-  one_used_page,  // an end of the stretch; the whole stretch if it has no page boundary
-  free_pages,     // the whole pages that lie in the stretch
+  // The whole stretch.
+  whole,
+  // The part before the stretch's first page boundary (2 MiB), or that after its last one. The
+  // whole stretch if no whole page lies in it.
+  used_pages,
+  // Like `used_pages`, but the whole stretch only if it has no page boundary: the part then lies in
+  // one page.
+  one_used_page,
+  // The whole pages that lie in the stretch.
+  free_pages,
 };
 
-// A part of a free stretch.
+// A part of a free stretch: the stretch's number, and the part's first address and its bytes.
 struct FreePart {
   StretchIndex stretch = 0;
   std::uint64_t start = 0, bytes = 0;
 };
 
-// A set of stretches, as a binary tree in the order of addresses. Each node knows, for each kind of
-// part (Room), the size of the largest one in its own stretch and in all stretches below it. Of two
-// nodes, the one whose number has the larger hash lies above. So the tree's depth grows with the
-// logarithm of the number of stretches. The stretches stay in StretchNodes, which each function
-// gets.
+// A set of free stretches, as a binary tree in the order of addresses. Each node knows, for each
+// kind of part (Room), the size of the largest one in its own stretch and in all stretches below
+// it. Of two nodes, the one whose number has the larger hash lies above. So the tree's depth grows
+// with the logarithm of the number of stretches. The stretches themselves are kept in the
+// StretchNodes that each function gets.
 class FreeTree {
  public:
   // Adds the stretch, which must not be in a tree. While it is in the tree, its start and size may

@@ -29,12 +29,13 @@ struct Block {
 
 // The addresses that a block may take.
 enum class Placement : std::uint8_t {
-  // Holes; those in partly used pages (of 2 MiB) first. If none is large enough: bare pages, which
-  // have no memory. A block in bare pages begins in the hole right before them, if there is one.
+  // Addresses of a hole; holes in partly used pages (of 2 MiB) come first. If no hole is large
+  // enough, bare pages, which have no memory. A block in bare pages begins in the hole right before
+  // them, if there is one.
   anywhere,
-  // As `anywhere`, but a block of at most half a page lies in one page.
+  // Like `anywhere`, but a block of at most half a page (1 MiB) does not cross a page's end.
   within_page,
-  // As `anywhere`, but never in bare pages.
+  // Like `anywhere`, but never in bare pages.
   in_memory,
 };
 
@@ -96,7 +97,7 @@ class Packing {
   // parts of pages. A part is any stretch of addresses within one page, of whole steps (512 bytes).
   // May throw std::bad_alloc, and has changed nothing then.
   void announce_withheld(std::uint64_t parts);
-  // Takes back announce_withheld() for `parts` parts.
+  // Undoes announce_withheld() for `parts` parts of pages.
   void renounce_withheld(std::uint64_t parts) noexcept { withheld_parts_ -= parts; }
   // Keeps later blocks from the free addresses of a part of a page, because their memory serves
   // another page of addresses, or is lost. `start` is the part's address and `bytes` its size. The
@@ -136,7 +137,8 @@ class Packing {
   // Returns the number of blocks, live ones and those that were freed by the program but not yet
   // made holes by give().
   std::uint64_t blocks() const noexcept { return blocks_.size(); }
-  // Returns the sum of Block::taken_bytes of these blocks.
+  // Returns the sum of Block::taken_bytes of all blocks, including freed ones that give() has not
+  // made holes yet.
   std::uint64_t taken_bytes() const noexcept { return taken_bytes_; }
 
  private:
@@ -146,24 +148,29 @@ class Packing {
   static constexpr std::uint64_t most_bytes = (UINT64_C(1) << 32) * step_bytes - step_bytes;
 
   Block block(const Stretch&) const noexcept;
-  // Returns the number of unused nodes that must be there before a change that makes `count` new
-  // ones. Two more are kept for each page that has memory, and two for each part that is announced
-  // as withheld: they may be cut out of a larger stretch when their state changes. A stretch that
-  // is cut is joined with its neighbours only after the cuts: that takes two nodes for a moment.
+  // Returns the number of unused nodes (of stretches) that must be there before a change that makes
+  // `count` new ones. Two more are kept for each page that has memory, and two for each part that
+  // is announced as withheld: they may be cut out of a larger stretch when their state changes. A
+  // stretch that is cut is joined with its neighbours only after the cuts: that takes two nodes for
+  // a moment.
   std::uint64_t spare_nodes(std::uint64_t count) const noexcept {
     return count + 2 * (withheld_parts_ + memory_pages_) + 2;
   }
-  // Adds a region that is one stretch of the state.
+  // Adds a region: one stretch of `bytes` from `start` on, in the given state.
   void add(std::uint64_t start, std::uint64_t bytes, State);
-  // Returns the tree of the free stretches of this state; null if they are in none.
+  // Returns the tree that holds all stretches of this state: `holes_` or `bare_`; null for other
+  // states.
   FreeTree* tree_of(State) noexcept;
-  // Gives the stretch, which is in no tree, a state, and adds it to the state's tree, if any.
+  // Sets the state of a stretch that is in no tree, and adds it to the tree of that state, if there
+  // is one.
   void enter(Index, State) noexcept;
   // Removes the stretch from the tree that it is in, if any.
   void leave(Index) noexcept;
-  // Returns the block that begins at the address; 0 if there is none.
+  // Returns the block (live or freed by the program) that begins at the address; 0 if there is
+  // none.
   Index find(std::uint64_t start) const noexcept;
   // Returns a part of a hole in which a block of `wanted` bytes may begin; none if there is none.
+  // `within_page`: true if the block must not cross a page's end.
   std::optional<FreePart> find_hole(std::uint64_t wanted, bool within_page) const noexcept;
   // Makes holes of bare pages, so that a block of `wanted` bytes has room. Returns the part of the
   // hole in which the block is to begin; none if there are too few bare pages in a row. May throw
@@ -171,28 +178,30 @@ class Packing {
   std::optional<FreePart> make_hole(std::uint64_t wanted, bool within_page);
   // Joins the stretch with the one right after it, which must be in no tree.
   void absorb_after(Index) noexcept;
-  // Cuts the stretch, whose size becomes smaller, at the address. Returns the new second part,
-  // which has the same state, but is in no tree.
+  // Cuts the stretch at the address: it keeps the part before. Returns the new stretch after the
+  // address, which has the same state but is in no tree.
   Index split(Index, std::uint64_t at) noexcept;
   // Cuts `wanted` bytes from the address `start` on out of the hole. Returns the new stretch, which
   // is in no tree.
   Index cut_out(Index, std::uint64_t start, std::uint64_t wanted) noexcept;
-  // Gives the stretch, which is in no tree, a state, and joins it with its neighbours in the same
+  // Sets the state of a stretch that is in no tree, and joins it with its neighbours in the same
   // state. Returns the joined stretch.
   Index settle(Index, State) noexcept;
-  // Links the stretch behind `before`; if `before` is 0, as the first one of its region.
+  // Links the stretch right behind `before`; if `before` is 0, as the first stretch of its region.
   void follow(Index before, Index) noexcept;
-  // Turns all stretches of the state `from`, as far as they lie in these bytes, into the state
-  // `to`, and returns their bytes.
+  // Changes the state `from` to `to` for all stretches, as far as they lie in the `bytes` from
+  // `start` on. Returns the bytes that were changed.
   std::uint64_t turn(std::uint64_t start, std::uint64_t bytes, State from, State to) noexcept;
-  // Returns the first stretch of the region that ends after the address; 0 if there is none.
+  // Returns the first stretch that ends after the address, in the last region that begins at or
+  // below the address; 0 if there is none.
   Index first_ending_after(std::uint64_t address) const noexcept;
   bool is(State state, Index at) const noexcept { return at != 0 && nodes_[at].state == state; }
 
   StretchNodes nodes_;
   FreeTree holes_, bare_;
-  // Number of parts that were announced by announce_withheld() and not renounced, and of pages that
-  // have got memory by take() or gain_memory() and not lost it.
+  // `withheld_parts_`: number of parts that were announced by announce_withheld() and not
+  // renounced. `memory_pages_`: number of pages that have got memory by take() or gain_memory() and
+  // not lost it.
   std::uint64_t withheld_parts_ = 0, memory_pages_ = 0;
   std::uint64_t taken_bytes_ = 0;
   // All blocks, live and retired, by the block's address.

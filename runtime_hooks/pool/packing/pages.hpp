@@ -5,7 +5,7 @@
 
 namespace cuwarden::pool {
 
-// Bytes of a page: 2 MiB, of which the driver maps device memory in multiples.
+// Bytes of a page: 2 MiB. The driver maps device memory in multiples of it.
 inline constexpr std::uint64_t page_bytes = std::uint64_t{2} << 20;
 // Returns `bytes` (a size or an address), rounded down to a multiple of page_bytes.
 constexpr std::uint64_t down_to_page(std::uint64_t bytes) { return bytes & ~(page_bytes - 1); }

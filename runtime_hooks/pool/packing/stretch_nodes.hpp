@@ -15,7 +15,7 @@ inline constexpr std::uint64_t step_bytes = 512;
 // Number of a stretch in StretchNodes; 0 means no stretch.
 using StretchIndex = std::uint32_t;
 
-// Number of enumerators of Room.
+// Number of enumerators of Room, the kinds of parts of a free stretch.
 inline constexpr std::size_t rooms = 4;
 
 // The use of a stretch of addresses.
@@ -35,10 +35,10 @@ struct Stretch {
     std::uint64_t bytes = 0;   // bytes that the program asked for
     std::uint64_t serial = 0;  // a number that no other block of the process ever has
   };
-  // The position of a hole or a bare stretch in a FreeTree. `left` and `right` are the roots of
-  // the trees of lower and of higher addresses below it, and `up` is the node above it; 0: there is
-  // none. `most_steps`: the size of the largest part of each kind (Room), of this stretch and all
-  // below it, in steps of 512 bytes.
+  // The position of a hole or a bare stretch in a FreeTree. `left` and `right` are the nodes right
+  // below it, with the trees of lower and of higher addresses; `up` is the node above it. 0: there
+  // is none. `most_steps`, by Room: the size of the largest part of this kind in this stretch and
+  // all below it, in steps of 512 bytes.
   struct InTree {
     StretchIndex left = 0, right = 0, up = 0;
     std::array<std::uint32_t, rooms> most_steps{};
@@ -61,22 +61,22 @@ struct Stretch {
   Stretch() noexcept : block() {}
 };
 
-// Host memory for stretches. It is kept until the object ends.
+// Host memory for stretches. It is freed when the object is destroyed, not before.
 class StretchNodes {
  public:
   Stretch& operator[](StretchIndex at) const noexcept { return chunks_[at / chunk][at % chunk]; }
   // Makes sure that add() can be called `count` times. May throw std::bad_alloc.
   void reserve(std::uint64_t count);
-  // Returns the number of a stretch without addresses. reserve() must have been called before.
+  // Returns the number of a new stretch without addresses. reserve() must have been called before.
   StretchIndex add() noexcept;
-  // Puts the node on the list of unused nodes, for a later add().
+  // Puts the stretch on the list of unused nodes, for a later add().
   void drop(StretchIndex) noexcept;
 
  private:
   // Number of nodes for which host memory is allocated at a time.
   static constexpr std::uint64_t chunk = 1024;
   std::vector<std::unique_ptr<Stretch[]>> chunks_;
-  // First node of the list of unused nodes, 0 if there is none, and the number of these nodes.
+  // First node of the list of unused nodes; 0 if there is none.
   StretchIndex unused_ = 0;
   std::uint64_t unused_count_ = 0;
 };

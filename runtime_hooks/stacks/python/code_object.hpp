@@ -14,7 +14,8 @@
 
 namespace cuwarden::stacks::python {
 
-// Greatest plausible length of a table of lines, in bytes, and of the bytecode, in instructions.
+// Greatest length that is plausible for a table of lines, in bytes, and for bytecode, in
+// instructions.
 inline constexpr std::uint64_t longest_table = std::uint64_t{1} << 20;
 
 // The contents of a code object, which all of its frames have in common. Not to be copied: the
@@ -34,7 +35,7 @@ struct CodeContents {
 // True if a code object lies at the address, and its file, name, first line and table of lines can
 // be read and are plausible. False for all addresses if a seccomp filter forbids the check.
 bool is_plausible_code(std::uint64_t code, const PythonSymbols&, const Layout&) noexcept;
-// Reads a code object. Returns false if is_plausible_code() does.
+// Reads a code object. Returns false, with nothing read, if is_plausible_code() is false for it.
 bool read_contents(std::uint64_t code, const PythonSymbols&, const Layout&, CodeContents&) noexcept;
 
 // The characters of a str object in memory: their address, their number, and the bytes of each (1,

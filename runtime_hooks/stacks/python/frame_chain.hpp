@@ -24,9 +24,9 @@ struct PythonFrame {
 struct FrameChain {
   static constexpr std::size_t most_frames = 256;
 
-  // A group of frames.
+  // A group: successive frames that one C function runs.
   struct Group {
-    std::uint32_t end;  // index in `frames` behind the group's last frame
+    std::uint32_t end;  // index in FrameChain::frames after the group's last frame
     // An address in the stack frame of the C function that runs the group; 0: unknown.
     std::uint64_t inside;
   };

@@ -39,9 +39,11 @@ class Interpreter {
     const auto state = reinterpret_cast<std::uint64_t>(symbols_.thread_state());
     return state != 0 && (state == own_state_ || is_of_this_thread(state)) ? state : 0;
   }
-  // True if the CFrame of the state's innermost Python frames lies from the address `low` on, below
-  // `high`. If these are the bounds of the calling thread's stack, the calling thread runs the
-  // frames. Only if layout().has_cframes(). `state` is the result of state_of_thread(), not 0.
+  // True if the thread state's innermost CFrame lies at an address from `low` (inclusive) to `high`
+  // (exclusive). Python keeps a CFrame on the C stack of the function that runs the innermost
+  // Python frames. So if `low` and `high` bound the calling thread's stack, true means that the
+  // calling thread runs these frames. Must be called only if layout().has_cframes() is true.
+  // `state`: the result of state_of_thread(), not 0.
   bool is_run_between(std::uint64_t state, std::uint64_t low, std::uint64_t high) const noexcept;
   // True if one of the addresses lies in _PyEval_EvalFrameDefault, the function that runs Python
   // code. `frames`: for each native frame, an address inside its call instruction.
@@ -49,20 +51,21 @@ class Interpreter {
   // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
   // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result of
   // state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
-  // frame or the interpreter has begun to end. Returns false, too, if is_implausible() is true,
-  // also if this call finds it out. The same holds if no frame was checked yet, and a seccomp
-  // filter forbids the check.
+  // frame or the interpreter has begun to end. Returns false, too, if is_implausible() is true
+  // after the call, or if a seccomp filter forbids the check of the first frames.
   bool read(std::uint64_t state, FrameChain&) noexcept;
-  // True if the calling thread has these Python frames; faster than read(). Does not compare
-  // groups. Conditions as for read(); to be called right after state_of_thread(). False until a
-  // read() has found the interpreter plausible. `known`: the frames of a chain that read() gave,
-  // innermost first, not empty.
+  // True if the calling thread has exactly the Python frames `known`; faster than read(). `known`:
+  // the frames of a chain that read() gave earlier, innermost first, not empty. Groups of frames
+  // are not compared. The thread must be inside the interpreter, as for read(). `state`: a result
+  // that state_of_thread() has returned right before. False until a read() has found the
+  // interpreter plausible.
   bool has_frames(std::uint64_t state, std::span<const PythonFrame> known) const noexcept {
     return trust_.load(std::memory_order_relaxed) == Trust::full &&
            symbols_.is_initialized() != 0 && walks_.equals(state, known);
   }
-  // Returns the position in the bytecode that a frame has reached, in units of two bytes: an
-  // instruction, or an entry of a cache. 0 also for a frame that has not begun.
+  // Returns the number of the instruction in the bytecode that a frame has reached. Instructions
+  // and the entries of their caches have two bytes each, and all count. 0 also for a frame that has
+  // not begun.
   std::uint64_t instruction_of(const PythonFrame&) const noexcept;
   // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
   // Returns false if a part of the object cannot be read or is implausible.
@@ -70,8 +73,8 @@ class Interpreter {
     return read_contents(code, symbols_, layout_, contents);
   }
 
-  // True once read() has found that the interpreter's structures are not those of its version: no
-  // frames are read any more.
+  // True once read() has found that the interpreter's structures are not those of its version. No
+  // frames are read from then on.
   bool is_implausible() const noexcept {
     return trust_.load(std::memory_order_relaxed) == Trust::none;
   }
@@ -79,15 +82,16 @@ class Interpreter {
   const PythonSymbols& symbols() const noexcept { return symbols_; }
   const Layout& layout() const noexcept { return layout_; }
 
-  // Functions that walk the frames of the thread with this state, by a layout's positions. `fill`
-  // adds the frames to an empty chain. `equals` tells if they are `known`.
+  // Functions that walk the Python frames of the thread whose state is at the address `state`, for
+  // one layout. `fill` adds the frames to an empty chain. `equals` returns true if they are the
+  // frames in `known`.
   struct Walks {
     void (*fill)(std::uint64_t state, FrameChain&) noexcept;
     bool (*equals)(std::uint64_t state, std::span<const PythonFrame> known) noexcept;
   };
 
  private:
-  // Tells if the interpreter's fields are where the layout says.
+  // Result of the check if the interpreter's fields are where the layout says.
   enum class Trust : std::uint8_t {
     unknown,  // no frame was checked yet
     full,     // the fields are there: frames are read without checks

@@ -27,14 +27,14 @@ class KnownChains {
   KnownChains(const KnownChains&) = delete;
   KnownChains& operator=(const KnownChains&) = delete;
 
-  // Python frames on a native stack, and the name that keep() got for them.
+  // The Python frames of a remembered stack, and the name that keep() got for it.
   struct Known {
-    // Empty: none are known. Valid until the thread's next keep().
+    // Empty: there is no such stack. Valid until the thread's next keep().
     std::span<const PythonFrame> frames;
     std::uint32_t name = 0;
   };
-  // Returns the Python frames that find() last found on this native stack for the calling thread,
-  // or frames that keep() has written over them. Returns none if there are none any more.
+  // Returns the stack that find() last found for the calling thread on this native stack, or a
+  // stack that keep() has written over it. The result has no frames if there is neither.
   Known last_found(ThreadSlot thread, std::uint32_t native,
                    std::uint32_t generation) const noexcept {
     const Table* const table = table_of(thread);
@@ -44,7 +44,7 @@ class KnownChains {
     return {{entry->frames, entry->count}, entry->name};
   }
   // Returns the name that keep() got for these Python frames on this native stack; 0 if there is
-  // none. last_found() then gives these frames.
+  // none. last_found() then returns this stack.
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
                      std::uint32_t generation) noexcept;
   // Remembers the name of a stack. Does nothing if the thread has no number, or if there is no
@@ -53,11 +53,12 @@ class KnownChains {
             std::uint32_t name) noexcept;
 
  private:
-  // Numbers of sets and of entries in each set of a thread's table, and of native stacks whose last
-  // entry is remembered.
+  // `sets`: number of sets in a thread's table. `ways`: number of stacks in each set. `natives`:
+  // number of native stacks whose stack found last is remembered.
   static constexpr std::size_t sets = 64, ways = 2, natives = 64;
 
-  // One stack. `count`: number of its Python frames; 0: the entry is unused, or being written.
+  // One remembered stack. `native`, `name`, `generation`: the arguments of keep(). `count`: number
+  // of its Python frames; 0: the entry is unused, or being written.
   struct Entry {
     // Hash of the native stack's number, and of the frames' code and positions.
     std::uint64_t hash;

@@ -11,60 +11,67 @@ namespace cuwarden::stacks::python {
 // Formats of the table that maps instructions of a code object to source lines.
 enum class LineTable : std::uint32_t {
   pairs,      // 3.9 (co_lnotab): pairs of a step in bytecode and a signed step in lines
-  ranges,     // 3.10 (co_linetable): the same, but for ranges, some of which have no line
+  ranges,     // 3.10 (co_linetable): pairs for ranges of bytecode, some of which have no line
   locations,  // from 3.11 on (co_linetable): entries of variable length, with columns
 };
 
-// Positions of fields, in bytes from the start of their structures.
+// Positions of fields in the structures of one version of CPython, in bytes from the start of the
+// structure.
 struct Layout {
   static constexpr std::uint16_t none = UINT16_MAX;  // the version has no such field
 
   // The interpreter's version, such as 0x030c for 3.12.
   std::uint32_t version = 0;
 
-  // PyThreadState: the thread's id as pthread_self() has it, and the innermost frame, which in 3.11
-  // and 3.12 is found by way of the CFrame.
+  // Positions in PyThreadState: `state_thread` is that of the thread's id, as pthread_self() has
+  // it. `state_frame` is that of the pointer to the innermost frame; none in 3.11 and 3.12, where
+  // the CFrame has it.
   std::uint16_t state_thread = 0, state_frame = none;
-  // PyThreadState: the innermost CFrame, which lies on the C stack of the function that runs the
-  // innermost Python frames.
+  // Position in PyThreadState of the pointer to the innermost CFrame, which lies on the C stack of
+  // the function that runs the innermost Python frames.
   std::uint16_t state_cframe = none;
-  // CFrame: its innermost Python frame, and the next outer CFrame.
+  // Positions in CFrame of the pointers to its innermost Python frame and to the next outer CFrame.
   std::uint16_t cframe_frame = none, cframe_previous = none;
 
-  // The Python frame: the next outer frame, the code object, and the instruction that was reached.
-  // The instruction is an int before 3.11: a number of bytes in 3.9, of units of two bytes in 3.10;
-  // -1 before the first one. From 3.11 on, it is an address in the bytecode.
+  // Positions in the Python frame: of the pointers to the next outer frame and to the code object,
+  // and of the instruction that was reached. The instruction is an int before 3.11: a number of
+  // bytes in 3.9, of units of two bytes in 3.10; -1 before the first one. From 3.11 on, it is an
+  // address in the bytecode.
   std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
-  // Bits of the code object's address in a frame that do not belong to the address.
+  // Mask of the bits in a frame's pointer to its code object that are no part of the address.
   std::uint16_t code_tag = 0;
-  // The Python frame: a byte that is nonzero if the frame was entered from C code.
+  // Position in the Python frame of a byte that is nonzero if C code has entered the frame.
   std::uint16_t frame_is_entry = none;
-  // The Python frame: a byte that says where the frame lies. A frame whose byte is
-  // `owned_by_c_stack` or more is no Python code. Such a frame lies on the C stack of the function
-  // that runs the next inner frames.
+  // Position in the Python frame of a byte that says where the frame lies. If the byte is
+  // `owned_by_c_stack` or more, the frame is no Python code. It then lies on the C stack of the
+  // function that runs the next inner frames.
   std::uint16_t frame_owner = none;
 
-  // PyCodeObject: file name, function name, first line, table of lines.
+  // Positions in PyCodeObject: file name, function name, first line, table of lines.
   std::uint16_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
-  // PyCodeObject: the bytecode; an array from 3.11 on, before that a pointer to a bytes object.
+  // Position in PyCodeObject of the bytecode: from 3.11 on an array, before that a pointer to a
+  // bytes object.
   std::uint16_t code_instructions = 0;
-  // PyCodeObject: number of the instruction from which on a frame is shown.
+  // Position in PyCodeObject of the number of an instruction. A frame that has not reached this
+  // instruction has not begun, and Python does not show it.
   std::uint16_t code_first_shown = none;
-  // PyCodeObject: a number that no other code object of the interpreter has, unless it is 0.
-  // Sub-interpreters have numbers of their own.
+  // Position in PyCodeObject of a number that no other code object of the interpreter has, unless
+  // it is 0. Sub-interpreters have numbers of their own.
   std::uint16_t code_version = none;
 
-  // Bytes before the characters of a str object: with ASCII characters only, and with others.
+  // Bytes before the characters of a str object: `ascii_characters` if all are ASCII, otherwise
+  // `other_characters`.
   std::uint16_t ascii_characters = 0, other_characters = 0;
   LineTable lines = LineTable::pairs;  // format of the table of lines
 
   static constexpr std::uint8_t owned_by_generator = 1, owned_by_c_stack = 3;
 
-  // Bytes of a code object up to the last of its fields above.
+  // Returns the bytes from the start of a code object to the end of the last field that is read.
   constexpr std::uint64_t code_bytes() const noexcept {
     return (code_lines > code_instructions ? code_lines : code_instructions) + 8u;
   }
-  // True if a CFrame on the C stack tells which thread runs the innermost frame: 3.10 to 3.12.
+  // True if each C function that runs Python frames has a CFrame on its stack: 3.10 to 3.12. The
+  // CFrame shows which thread runs the innermost frame.
   constexpr bool has_cframes() const noexcept { return state_cframe != none; }
   // True if frames are PyFrameObjects, one for each C function that runs one: before 3.11. From
   // 3.11 on, a C function may run several frames.
@@ -190,8 +197,9 @@ inline constexpr std::uint16_t text_hash = 24;
 inline constexpr std::uint16_t text_state = 32;
 
 // Returns the layout of the interpreter with these symbols, one of `layouts`. Returns null if its
-// version is not known, or if it says of itself that a field lies elsewhere. Returns null, too, if
-// it was built without a global lock (free-threaded), where code objects look different.
+// version is not known, or if its own description of its structures (3.13 and later) differs from
+// the layout. Returns null, too, if it was built without a global lock (free-threaded), where code
+// objects look different.
 const Layout* layout_of(const PythonSymbols&) noexcept;
 // Returns the interpreter's version, such as 0x030e for 3.14; 0 if it is older than 3.9.
 std::uint32_t version_of(const PythonSymbols&) noexcept;

@@ -19,15 +19,16 @@ namespace cuwarden::tracking {
 // An object that is told each time DeviceReadings has asked the driver how full a device is.
 class ReadingListener {
  public:
-  // Is called each time before DeviceReadings asks the driver how full the device is. The result is
-  // passed to device_was_read().
+  // Is called each time before DeviceReadings asks the driver how full the device is. The result, a
+  // number of the listener's own, is passed to device_was_read().
   virtual std::uint64_t reading_begins(DeviceOrdinal) noexcept { return 0; }
   // Is called each time DeviceReadings has learned from the driver how full the device is, on the
   // thread that asked. `begun` is the result of reading_begins(). Returns true if the listener has
   // changed the device's memory.
   virtual bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                                std::uint64_t begun) noexcept = 0;
-  // Is called if a later listener has changed the device's memory after the reading.
+  // Is called if another listener has changed the device's memory after the reading was passed to
+  // this one.
   virtual void memory_has_changed(DeviceOrdinal) noexcept {}
 
  protected:
@@ -66,7 +67,8 @@ class DeviceReadings {
 
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
   // device for later requests, although no allocation uses them. Returns zeros if the process has
-  // used neither on the device; none if the driver does not say.
+  // used neither on the device. Returns none if the driver does not say, or if the ordinal is not
+  // from 0 to 63.
   std::optional<IdleBytes> idle_in_memory_pools(DeviceOrdinal device) const noexcept;
   // Returns the bytes that memory pools (CUmemoryPool) and graphs of this process keep on the
   // device and that no allocation uses. Includes unused parts of a graph's memory that the driver

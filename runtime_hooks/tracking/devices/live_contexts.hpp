@@ -38,8 +38,8 @@ class LiveContexts {
   // other than `not_this` (0: any of them); 0 if there is none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
   // True if fits(context) is true for all live contexts, primary ones and those that the program
-  // created. False also if the program has created more contexts than can be recorded: 64 at a
-  // time.
+  // created. Always false once the program has had more than 64 created contexts at a time, since
+  // not all of them are recorded.
   template <class Fits>
   bool all_of(const Fits& fits) const noexcept {
     if (is_full_.load(std::memory_order_relaxed)) return false;

@@ -60,9 +60,9 @@ class MemoryPools {
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
   // Returns the bytes that memory pools and graphs keep on the device for later requests. Both
-  // numbers are 0 if used_on() was not called for the device. Null: the driver does not say, or the
-  // ordinal is out of range. `live_in_graphs`: bytes that live allocations of graphs have on the
-  // device. IdleBytes::unallocated leaves them out.
+  // numbers are 0 if used_on() was not called for the device. Returns none if the driver does not
+  // say, or if the ordinal is not from 0 to 63. `live_in_graphs`: bytes that live allocations of
+  // graphs have on the device. IdleBytes::unallocated leaves them out.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
                                       std::uint64_t live_in_graphs) noexcept;
 
@@ -74,9 +74,9 @@ class MemoryPools {
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
-  // Calls visit(pool) for each pool of the device until it returns false: first for the default
-  // pool, then with `lock_` held for those that the program created. Returns false if not all were
-  // visited.
+  // Calls visit(pool) for each pool of the device until visit() returns false: first for the
+  // default pool, then with `lock_` held for those that the program created. Returns false if not
+  // all were visited.
   template <class Visit>
   bool each_pool(const driver::RealDriver&, CUdevice, DeviceOrdinal, const Visit&);
   // Devices with this ordinal or a higher one are ignored.

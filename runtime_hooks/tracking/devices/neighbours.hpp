@@ -18,10 +18,10 @@ namespace cuwarden::tracking {
 
 // The processes that hold memory of one device, at one moment.
 struct DeviceHolders {
-  // True if a process other than this one holds memory of the device, false if none is listed.
-  // Null: the list does not tell, such as where the listed pids are those of another namespace.
+  // True if a process other than this one holds memory of the device, false if none is listed. None
+  // if the list cannot show that, such as where the listed pids are those of another namespace.
   std::optional<bool> has_others;
-  // Bytes of the device that this process holds; null: unknown.
+  // Bytes of the device that this process holds; none: unknown.
   std::optional<std::uint64_t> own_bytes;
 };
 
@@ -29,8 +29,8 @@ struct DeviceHolders {
 // preloaded) implements it.
 class HolderList {
  public:
-  // Returns the holders of the device's memory; null if they cannot be listed. `uuid`: the device's
-  // UUID (cuDeviceGetUuid_v2). May take milliseconds. The caller holds no lock; it may have passed
+  // Returns the holders of the device's memory; none if they cannot be listed. `uuid`: the device's
+  // UUID (cuDeviceGetUuid_v2). May take milliseconds. The caller holds no lock. It may have passed
   // the gate that cuwarden closes to move memory (GateScope), as it does around a driver's launch.
   virtual std::optional<DeviceHolders> ask(std::span<const char, 16> uuid) noexcept = 0;
 
@@ -39,47 +39,50 @@ class HolderList {
 };
 
 // Knows for each device with an ordinal from 0 to 63 if other processes (neighbours) may change its
-// memory. The list of holders is asked only after a sign of a neighbour: more memory is in use than
-// this process can have taken, or memory changed without a call of this process. All functions may
-// be called by several threads at once, and leave errno as it was.
+// memory. The list of the processes that hold the device's memory is asked only after a sign of a
+// neighbour: more memory is in use than this process can have taken, or memory changed without a
+// call of this process. All functions may be called by several threads at once, and leave errno as
+// it was.
 //
-// A list costs milliseconds on some systems. All questions together may take 50 ms at the start,
-// and 0.1 % of the run time after that. The cost of the latest question stands for that of the next
-// one. The first question, for which a library is loaded, does not count.
+// A question to the list costs milliseconds on some systems. All questions together may take 50 ms
+// at the start, and 0.1 % of the run time after that. The next question is expected to take as long
+// as the latest one. The first question does not count, because a library is loaded for it.
 class Neighbours {
  public:
-  // Time for which a change without a call of this process makes a neighbour likely, if no list
-  // tells. Shorter time in which a neighbour that moved counts as busy.
+  // If memory changed without a call of this process, may_exist() is true for `likely_ns`
+  // nanoseconds unless the list says otherwise, and is_busy() is true for `busy_ns` nanoseconds.
   static constexpr std::uint64_t likely_ns = 10'000'000'000, busy_ns = 1'000'000'000;
-  // Bytes in use on a device beyond this process's own ones, as NVML counts them, up to which no
-  // other process is assumed. The driver and NVML do not count all memory alike; a context, which
-  // every neighbour has, takes more.
+  // Largest number of bytes in use on a device, beyond those that NVML counts for this process, for
+  // which no other process is assumed. The driver and NVML do not count all memory alike. A
+  // neighbour has a context, which takes more.
   static constexpr std::uint64_t most_hidden_bytes = std::uint64_t{256} << 20;
 
   // `list`: null if the holders cannot be listed. All arguments outlive the object.
   Neighbours(const driver::RealDriver& real, HolderList* list, Clock& clock) noexcept
       : real_(real), list_(list), clock_(clock), start_ns_(clock.now_ns()) {}
 
-  // True if another process may change the device's memory at any time: a list has told so, memory
-  // in use proves it, or no list tells and memory changed without a call of this process in the
-  // last 10 seconds (likely_ns). False for ordinals outside 0 to 63.
+  // True if another process may change the device's memory at any time. That is so if the list
+  // shows another process, or if memory in use proves one. Without an answer of the list, it is so
+  // if memory changed without a call of this process in the last 10 seconds (likely_ns). False for
+  // ordinals outside 0 to 63.
   bool may_exist(DeviceOrdinal) const noexcept;
   // True if memory of the device changed without a call of this process in the last second
   // (busy_ns).
   bool is_busy(DeviceOrdinal) const noexcept;
-  // Notes that the device's memory changed without a call of this process.
+  // Records that the device's memory changed without a call of this process.
   void moved(DeviceOrdinal) noexcept;
-  // Notes that more memory of the device is in use than this process can have taken. An answer of
-  // the list that shows this process alone replaces the note.
+  // Records that another process holds memory of the device: more is in use than this process can
+  // have taken. A later answer of the list that shows this process alone replaces the record.
   void holds_memory(DeviceOrdinal) noexcept;
-  // Asks the list of holders, if the time for such questions allows one more. The answer decides
-  // may_exist(). The device must be that of the current context. Returns the bytes of the device
-  // that this process holds; null if the list was not asked or does not tell.
+  // Asks the list for the processes that hold memory of the device, if the time for such questions
+  // allows one more. The answer decides may_exist(). The device must be that of the current
+  // context. Returns the bytes of the device that this process holds; none if the list was not
+  // asked or does not say.
   std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
   // Makes ask() do nothing from now on. To be called when the process begins to end.
   void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
-  // After process_is_ending(): lets the calling thread ask (`may_ask` true), whatever time
-  // questions have taken, or forbids it again. For the last readings of the devices.
+  // Lets the calling thread call ask() after process_is_ending(), without a limit on the time that
+  // questions take (`may_ask` true), or forbids it again. For the last readings of the devices.
   void set_asks_at_exit(bool may_ask) noexcept {
     asks_at_exit_.store(may_ask ? pthread_self() : pthread_t{}, std::memory_order_relaxed);
   }
@@ -87,6 +90,8 @@ class Neighbours {
   std::uint64_t now_ns() const noexcept { return clock_.now_ns(); }
 
  private:
+  // The latest knowledge about other processes with memory on a device: `alone`: there is none;
+  // `others`: there are some; `nothing`: unknown.
   enum class Known : std::uint8_t { nothing, alone, others };
   struct State {
     std::atomic<Known> known{Known::nothing};
@@ -106,14 +111,14 @@ class Neighbours {
   Clock& clock_;
   const std::uint64_t start_ns_;
   State states_[LiveContexts::device_limit];
-  // Time that all questions to the list took, and that the latest one took, in nanoseconds.
+  // Nanoseconds that all questions to the list took, and that the latest one took.
   std::atomic<std::uint64_t> spent_ns_{0}, cost_ns_{0};
-  // True while a thread asks the list. A thread that is ended or jumps away meanwhile leaves it
-  // true; then the list is asked no more.
+  // True while a thread asks the list. If that thread ends or leaves by longjmp meanwhile, the
+  // value stays true, and the list is not asked again.
   std::atomic<bool> is_asking_{false};
   std::atomic<bool> was_asked_{false};  // true once a question was answered or refused
   std::atomic<bool> ends_{false};
-  std::atomic<pthread_t> asks_at_exit_{};  // thread that may ask nevertheless; 0: none
+  std::atomic<pthread_t> asks_at_exit_{};  // thread that may ask at the end; 0: none
 };
 
 }  // namespace cuwarden::tracking

@@ -53,8 +53,9 @@ struct ChildsAnswer {
 
 // Calls work() in a child process that has the user's rights and limits on time and memory, and
 // returns the text that work() returned there. Only root may call this. `TimeForUsers`: the time
-// left for each user; when the user's is over, the child is killed. The time that the call took is
-// subtracted there. A text of more than about `most_bytes` bytes is a failure (Failure::late).
+// left for each user. When the time of this user is over, the child is killed. The time that the
+// call took is subtracted. A text of more than about `most_bytes` bytes is a failure
+// (Failure::late).
 ChildsAnswer ask_as_user(uid_t, TimeForUsers&, std::size_t most_bytes,
                          const std::function<std::string()>& work);
 

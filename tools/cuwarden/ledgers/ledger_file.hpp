@@ -42,9 +42,10 @@ class LedgerFile {
   };
   // Files that open() and open_unread() accept.
   enum class Kind : std::uint8_t {
-    any,          // a file of any user; symbolic links are not followed
-    ours,         // a file of this process's effective user; symbolic links are not followed
-    kernel_link,  // a file of any user behind a link of the kernel's, /proc/PID/map_files/...
+    any,   // a file of any user; symbolic links are not followed
+    ours,  // a file of this process's effective user; symbolic links are not followed
+    // A file of any user to which a link leads that the kernel makes, /proc/PID/map_files/RANGE.
+    kernel_link,
   };
   // Opens and maps the ledger at `path`, and checks its header. On failure, returns null, sets
   // `error` to the reason in words, without the path, and sets *failure if `failure` is not null.
@@ -99,8 +100,8 @@ class LedgerFile {
   // Modification time of the file when it was opened, in ns since 1970.
   std::int64_t modified_realtime_ns_ = 0;
   void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
-  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of the blocks on the disk
-  // that its file system had given to the file then.
+  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of disk space that the file
+  // had then.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
   std::optional<ledger::Reader> reader_;  // reads the mapping; null if the file is not mapped
 };

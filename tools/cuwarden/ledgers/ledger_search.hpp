@@ -34,18 +34,20 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view st
 struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
   std::string error;                 // if `file` is null: the reason, one line for the user
-  // True if the process exists, but has mapped no file with a ledger's name. Also if the process of
-  // a ledger has ended or is still making it, and if the ledger is no longer there.
+  // True if `file` is null because there is no ledger of a running process. The process has mapped
+  // none; or the ledger is missing, still being made, or of a process that has ended. False for
+  // other reasons, such as a lack of rights, or a pid without a process.
   bool has_none = false;
 };
 // Finds and opens the ledger that the running process `pid` writes, among the files that the
 // process has mapped (/proc/PID/maps). Does not stop or change the process. If there is no such
 // process, or no ledger that can be read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger ledger_of(pid_t pid);
-// Opens the ledger at `path`, for a process that this one need not see, such as one in another pid
-// namespace. The process still runs if it holds the lock on its ledger. Where files have no locks,
-// it is taken to run. If the ledger cannot be read, or its process has ended, LiveLedger::file is
-// null and LiveLedger::error says why; LiveLedger::has_none is then true if the process has ended.
+// Opens the ledger at `path`, if its process still runs. The process may be invisible to this
+// command, as in another pid namespace, so the lock on the file decides. The process has ended if
+// it had locked the ledger and the lock is gone. A process that had no lock is taken to run, since
+// not every file system has locks. If the process has ended or the ledger cannot be read,
+// LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger live_ledger_at(const std::string& path);
 
 }  // namespace cuwarden

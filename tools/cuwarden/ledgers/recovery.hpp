@@ -22,8 +22,8 @@ enum class RecoveryOutcome : std::uint8_t {
   // The recorded process still runs, or a process may still be making the ledger: its header is not
   // complete yet. Nothing was done.
   running,
-  // Another cuwarden process is making the report of the ledger, or has just made it. Also if there
-  // is no file at the path, or if the file has just changed. Nothing was done.
+  // Another cuwarden process is making the report of the ledger, or has just removed or changed the
+  // ledger. Nothing was done.
   busy,
   // This process cannot see whether the recorded process still lives. Nothing was done.
   out_of_sight,
@@ -54,10 +54,9 @@ struct Recovery {
   // for it (outcome `no_time`). Null if this process worked with its own rights, or if the work
   // with the owner's rights gave no result.
   std::optional<uid_t> owner{};
-  // Text of the report at `report`, if RecoveryRequest::wants_content was true and the work was
-  // done with the rights of the ledger's owner; otherwise, or if the report could not be read,
-  // empty. The report is read with the owner's rights, since the owner chooses its path, which may
-  // lead anywhere.
+  // Text of the report at `report`, read with the rights of the ledger's owner, since the owner
+  // chooses the path, which may lead anywhere. Empty unless RecoveryRequest::wants_content was true
+  // and the work was done with the owner's rights. Empty, too, if the report could not be read.
   std::string content{};
 };
 

@@ -15,21 +15,21 @@ constexpr bool is_standard_output(std::string_view path) {
   return path.empty() || path == "-" || path == "/dev/stdout";
 }
 
-// Prepares signals and descriptors for output. From then on, a write to a pipe without a reader, or
-// beyond the limit of file sizes, fails with an errno instead of ending the command by a signal.
-// Each closed descriptor of 0 to 2 is occupied, so that no file opened later gets the
-// command's output. Programs that the command starts see signals and descriptors as they were
-// before. Called once, at the start of the command.
+// Prepares signals and descriptors for output. Afterwards, a write to a pipe without a reader, or
+// beyond the limit of file sizes, fails with an errno; no signal ends the command. If one of the
+// descriptors 0 to 2 is closed, opens a file without access there, so that no file opened later
+// gets the command's output. Programs that the command starts get signals and descriptors as they
+// were before this call. Called once, at the start of the command.
 void prepare_output();
 
 // Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control
 // characters in `line` become question marks.
 void print_error(std::string_view line);
-// Writes an error line that memory has run out, without allocating memory. Returns the exit status
-// with which the caller must end the command: 2, or the status that status_without_memory() has
-// set.
+// Writes an error line which says that memory has run out, without allocating memory. Returns the
+// exit status with which the caller must end the command: 2, or the status that
+// status_without_memory() has set.
 int no_memory();
-// Sets the exit status with which the command ends if memory runs out (no_memory()), in place of 2.
+// Sets the exit status that no_memory() returns. Without a call, the status is 2.
 void status_without_memory(int status);
 // Writes `line` and a line feed to the descriptor. Line feeds and control characters in `line`
 // become question marks. A failed write is ignored, except on standard output: then finish_output()
@@ -44,19 +44,23 @@ std::string name_in_a_line(const std::string& name);
 // they are put into the text, since a line feed in a name would begin a line. A failed write is
 // ignored, except on standard output: then finish_output() returns a failure.
 void print(int descriptor, std::string_view text);
-// The user's wish for colours. automatic: colours on terminals alone.
+// The user's wish for colours in the command's output. automatic: colours appear on terminals only.
 enum class Colours : std::uint8_t { automatic, always, never };
-// Sets the wish that wants_colour() heeds; Colours::automatic before.
+// Sets the user's wish for colours, which wants_colour() heeds. Without a call, the wish is
+// Colours::automatic.
 void set_colours(Colours);
-// True if output to the descriptor should have colours: the user wants them always; or the user has
-// said nothing, the descriptor is a terminal, TERM is not "dumb", and NO_COLOR is unset or empty.
+// True if output to the descriptor should have colours. Colours::always and Colours::never decide
+// alone (set_colours()). With Colours::automatic, the descriptor must be a terminal, TERM must not
+// be "dumb", and NO_COLOR must be unset or empty.
 bool wants_colour(int descriptor);
-// Returns the columns into which a text for the descriptor should fit: the value of COLUMNS; else
-// those of the terminal, from 60 to 200; 100 for a regular file; 0, which is any number, for a pipe
-// or a device, since programs that read lines expect whole ones.
+// Returns the number of columns into which a text for the descriptor should fit; 0: any number.
+// This is the value of the variable COLUMNS if it is 20 or more. Otherwise it is the terminal's
+// width, raised to 60 or lowered to 200, and 100 for a regular file. A pipe or a device has 0,
+// since programs that read lines expect whole ones.
 std::size_t columns_for(int descriptor);
-// True if only ASCII characters can be shown: LC_ALL, LC_CTYPE or LANG, the first one that is set,
-// names a locale of another character set than UTF-8. If none is set, UTF-8 is taken for granted.
+// True if output should have ASCII characters only, because the user's locale is none of UTF-8. The
+// locale is the first of LC_ALL, LC_CTYPE and LANG that is not empty. False if all are unset or
+// empty.
 bool wants_ascii();
 
 // Stores that a write to standard output failed, so that finish_output() returns a failure; only
@@ -69,8 +73,8 @@ void output_failed(int error);
 // command.
 int finish_output(int status);
 
-// Function that restores the terminal. A handler of a signal that ends the command calls it first.
-// Null until the command changes the terminal.
+// Function that restores the terminal; null until the command changes the terminal. A signal
+// handler calls it before the signal ends the command.
 extern void (*before_a_crash)();
 
 }  // namespace cuwarden

@@ -41,20 +41,21 @@ class KeyDecoder {
  public:
   // Adds bytes that the terminal has sent.
   void add(std::string_view bytes) { bytes_ += bytes; }
-  // Returns the next key and takes its bytes away; Key::Name::none if the bytes so far are no whole
-  // key. Bytes of keys without a name here, and bytes that are no text, are taken away.
+  // Returns the next key, and removes its bytes from those that were added. Returns Key::Name::none
+  // if the bytes are no whole key yet. Skips bytes of keys that Key::Name lacks, and bytes that are
+  // no text.
   Key next();
   // True if bytes are left that may be the beginning of a key.
   bool is_amid_a_key() const { return !bytes_.empty(); }
-  // Says that no more bytes will follow soon. If the bytes so far begin as those of the key Escape,
-  // returns that key. Drops all bytes.
+  // To be called when no more bytes will follow soon. Returns the key Escape if the bytes that are
+  // left begin with its byte, and Key::Name::none otherwise. Drops all bytes.
   Key finish();
 
  private:
-  // Takes the next key away if there is one; sets `key` to Key::Name::none if its bytes have no
-  // name here. Returns false if more bytes must come first.
+  // Removes the bytes of one key from bytes_. Sets `key` to this key, or to Key::Name::none if
+  // Key::Name lacks it. Returns false if bytes_ has no whole key yet.
   bool take(Key& key);
-  // Does the same for bytes of which the first is that of Escape.
+  // Does what take() does, for bytes_ that begins with the byte of Escape.
   bool take_sequence(Key& key);
   std::string bytes_;  // bytes that are not yet decoded
 };

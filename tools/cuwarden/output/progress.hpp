@@ -23,10 +23,10 @@ class Progress {
   Progress(std::string what, std::size_t all, Unit unit = Unit::things);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // Takes the line away.
+  // Removes the line of progress from the terminal, if it is shown.
   ~Progress();
-  // To be called whenever `done` parts of the work are done. Draws the line anew at most five times
-  // a second.
+  // Draws the line of progress anew, but at most five times a second. To be called whenever a part
+  // of the work is done. `done`: number of parts that are done so far.
   void done(std::size_t done);
 
  private:
@@ -38,31 +38,33 @@ class Progress {
   Clock::time_point drawn_;        // moment at which the line was drawn last
 };
 
-// Shows the progress of work that names its stages itself: a new stage begins whenever another text
-// is given.
+// Shows the progress of work in several stages: each has its own line, one after the other.
 class StagedProgress {
  public:
-  // `what`: the stage in words, a text that is never destroyed. `done`, `all`: as for Progress.
+  // Shows how far a stage is. `what`: the stage in words, a text that is never destroyed. A pointer
+  // to another text begins a new stage. `done`: number of parts of the stage that are done. `all`:
+  // number of its parts; 0: unknown.
   void done(const char* what, std::size_t done, std::size_t all);
 
  private:
-  const char* what_ = nullptr;  // the stage; null: none has begun
-  std::optional<Progress> progress_;
+  const char* what_ = nullptr;        // the present stage in words; null: no stage has begun
+  std::optional<Progress> progress_;  // line about the present stage; null: no stage has begun
 };
 
-// Returns the text of a progress line: "reading reports: 231 of 1,000, about 12 s left". `all`: 0:
-// unknown. The time that is left is told once a part is done. Bytes are rounded: "reading ci.json:
-// 45.2 MiB of 107 MiB, about 3 s left".
+// Returns the text of a progress line, such as "reading reports: 231 of 1,000, about 12 s left".
+// `what`: the work in words. `done`: number of parts that are done. `all`: number of all parts; 0:
+// unknown. `taken`: time since the work began. The text has the time that is left once a part is
+// done. Bytes are rounded, as in "reading ci.json: 45.2 MiB of 107 MiB, about 3 s left".
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
                           std::chrono::nanoseconds taken,
                           Progress::Unit unit = Progress::Unit::things);
 
-// Forbids the line of progress from now on. To be called before the command writes much to standard
-// output without print(), since the line and the output may share a terminal.
+// Forbids lines of progress until the command ends. To be called before the command writes much to
+// standard output without print(), since lines and output may share a terminal.
 void forbid_progress() noexcept;
 
-// Takes the line of a progress away, if one is shown. Called before the command writes something
-// else. May be called by a signal handler.
+// Removes the line of progress from the terminal, if one is shown. Called before the command writes
+// something else. May be called by a signal handler.
 void hide_progress() noexcept;
 
 }  // namespace cuwarden

@@ -52,7 +52,9 @@ class Terminal {
 
  private:
   Terminal() = default;
-  // Reads what the user has typed, and returns the first key of it.
+  // Reads the bytes that the user has typed. Returns an event with the first whole key among them.
+  // The event has the kind `time` if there is no whole key, and `end` if the terminal no longer
+  // exists.
   Event read_key();
   // Stops this process after Control-Z, until the shell continues it. While the process is stopped,
   // the terminal has the mode that it had before take().

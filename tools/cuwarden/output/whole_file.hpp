@@ -27,8 +27,8 @@ class WholeFile {
  public:
   // Makes the temporary file for the file at the path, or opens the pipe or device there. A named
   // pipe without a reader is waited for, as a shell does. If the path leads to a terminal, lines of
-  // progress are forbidden from now on. `new_mode`: permissions of a new file,
-  // such as 0600, which only its owner may read; null: those that the umask allows.
+  // progress are forbidden until the command ends. `new_mode`: permissions of a new file, such as
+  // 0600, which only its owner may read; null: those that the umask allows.
   explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
   WholeFile(const WholeFile&) = delete;
   WholeFile& operator=(const WholeFile&) = delete;
@@ -37,8 +37,8 @@ class WholeFile {
 
   // Returns the errno of the failure of the constructor or of finish(); 0 if there was none.
   int error() const { return error_; }
-  // Returns the output that takes the file's content. To be called only if the constructor did not
-  // fail, and not after finish(). Owned by this object.
+  // Returns the output that takes the file's content; this object owns it. To be called only if the
+  // constructor did not fail, and not after finish().
   Output& output() { return *output_; }
   // Writes the last bytes, and renames the temporary file. To be called once, and only if the
   // constructor did not fail. Returns 0, or the errno of this or of an earlier write; then a file
@@ -47,7 +47,7 @@ class WholeFile {
   int finish();
 
  private:
-  int error_ = 0;
+  int error_ = 0;  // errno of the failure of the constructor or of finish(); 0: none
   // Path of the file, behind symbolic links; path of the temporary file beside it, empty if there
   // is none, because the pieces go to a pipe or a device.
   std::string target_, temporary_;

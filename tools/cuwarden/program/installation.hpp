@@ -7,9 +7,9 @@
 
 namespace cuwarden {
 
-// Returns the path of the installed libcuwarden.so, the library to preload into programs; null if
-// it is neither in the folder of the `cuwarden` command's own file nor in a lib folder beside that
-// one.
+// Returns the path of the installed libcuwarden.so, the library to preload into programs. Searches
+// the folder of the `cuwarden` command's own file, and the lib folders beside that folder. Null if
+// none has the library.
 std::optional<std::string> find_shim();
 // Returns the path of the folder with the simulated GPU's libraries, such as its libcuda.so.1,
 // without a slash at the end; null if it is not found.

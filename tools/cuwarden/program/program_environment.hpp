@@ -45,8 +45,8 @@ class Environment {
     const std::string old = get(name);
     set(name, old.empty() ? value : value + ":" + old);
   }
-  // Returns all entries, in the form NAME=VALUE. An entry that this command was given in another
-  // form is kept as it is.
+  // Returns all variables in the form NAME=VALUE. An entry of this command's own environment that
+  // has no = is kept as it is.
   const std::vector<std::string>& entries() const { return entries_; }
 
  private:

@@ -18,8 +18,9 @@ struct NeededLibrary {
 // concern the script's last interpreter.
 struct ProgramFile {
   std::string path;  // path of the program's executable file
-  // Interpreters of a script: the one in its first line, then that one's own, if it is a script,
-  // too; four at most. For `env NAME`, the program NAME. Empty if the program is no script.
+  // Interpreters of a script, four at most; empty if the program is no script. They begin with the
+  // one in the script's first line. If an interpreter is a script, too, its own interpreter
+  // follows. In place of `env NAME`, the list has the program NAME.
   std::vector<std::string> interpreters;
   bool is_elf = false;         // true if the file at `path` is an ELF file
   bool is_64_bit_x86 = false;  // true if the file is an ELF file for x86-64

@@ -5,8 +5,9 @@
 
 namespace cuwarden {
 
-// Returns false after an error line if the file is binary, and standard output, to which it would
-// go, is a terminal. `format`: the file's format, which the line names.
+// True if the file may be written to standard output. If the file is binary and standard output is
+// a terminal, prints an error line and returns false. `CommonFile`: the file to write. `format`:
+// the file's format, which the error line names.
 bool may_be_printed(const CommonFile&, const ExportFormat& format);
 
 }  // namespace cuwarden

@@ -6,9 +6,10 @@
 
 namespace cuwarden {
 
-// Returns false after an error line if writing to the path `output` would replace one of the
-// inputs. An input is a file, or a folder, which stands for the reports and ledgers in it and in
-// the folders below it. `output` and each input: empty or "-" is no file.
+// True if writing to the path `output` replaces no file that the command reads; otherwise prints an
+// error line and returns false. `inputs`: paths of files that are read, or of folders. In folders,
+// and in the folders below them, reports and ledgers are read. A path that is empty or "-" is no
+// file.
 bool is_output_free(const std::string& output, const std::vector<std::string>& inputs);
 
 }  // namespace cuwarden

@@ -12,8 +12,9 @@
 
 namespace cuwarden {
 
-// Returns the report, or null with `error` set, as parse_report() does. Shows a line of progress
-// if that takes long. `name`: name of the file for messages.
+// Parses the JSON of a report. If it is no valid report, returns null and sets `error` to one line
+// for the user, with the name. Shows a line of progress if parsing takes long. `name`: name of the
+// file for messages.
 std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
                                                  std::string& error);
 
@@ -21,28 +22,33 @@ std::optional<model::Report> parse_with_progress(std::string_view content, const
 struct GivenReports {
   std::size_t count = 0;  // number of reports that were read
   bool failed = false;    // true if a report could not be read, or a folder has none
-  std::string ledgers;    // line about processes with a ledger but no report; empty: there are none
+  // Line for the user about processes with a ledger but no report; empty: there are none.
+  std::string ledgers;
 };
 
-// Options that need a process's own report: a merged report is refused if one of them is given.
-// True: the user gave the option.
+// Options that need the report of a single process. A merged report is refused if the user has
+// given one of them.
 struct OptionsForReports {
+  // True if the user has given the option --module, --suppressions or --symbols.
   bool module = false, suppressions = false, symbols = false;
-  bool tables =
-      false;  // true if the output has tables that a merged report lacks, such as `totals`
-  // Returns null if none was given; otherwise a line that names the merged report and the option.
+  // True if the output has tables that a merged report lacks, such as `totals`.
+  bool tables = false;
+  // Returns the error line that refuses the merged report at `path` and names the option; null if
+  // no option was given.
   std::optional<std::string> refusal(const std::string& path) const;
 };
 
-// Reads the reports at the paths, and those in the folders at the paths and in the folders below
-// them, and calls `visit` with the path and content of each. Of several reports of one process in
-// the folders, that of the latest moment that can be read counts (ReportsByProcess), and a line
-// names the others. Completes names
-// of functions and lines, and suppresses leaks by the patterns. A merged report at a path is given
-// to `visit` as leaks_of_merged(); it is a failure if one of the options is given. "-" is
-// standard input. `goes_on`: is called before each report; if it returns false, no further report
-// is read. Prints a line for each failure, such as a folder without reports, and about ledgers in
-// the folders.
+// Reads the reports at the paths, and calls `visit` with the path and the content of each.
+// - `paths`: files, "-" for standard input, or folders. A folder has the reports in it and in the
+//   folders below it. If these are several reports of one process, the latest one that can be read
+//   counts (ReportsByProcess), and a line names the others.
+// - `ReportNames`: completes names of functions and lines.
+// - `patterns`: suppress leaks, in addition to the suppressions of each report.
+// - `OptionsForReports`: a merged report at a path is a failure if one of these is given.
+//   Otherwise, `visit` gets it as leaks_of_merged().
+// - `goes_on`: is called before each report, which is not read if the result is false.
+// Prints an error line for each failure, such as a folder without reports, and a line about ledgers
+// in the folders.
 GivenReports each_given_report(
     const std::vector<std::string>& paths, ReportNames&, const std::vector<std::string>& patterns,
     const OptionsForReports&,

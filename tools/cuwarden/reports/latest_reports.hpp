@@ -16,55 +16,61 @@
 
 namespace cuwarden {
 
-// The moment of a process's life of which a report tells. A report of the end is later than each
-// snapshot: the time of a killed process's end may not be known to the last.
+// The moment of a process's life at which a report was made. Moments compare by time, but the end
+// is later than each snapshot, since the end of a killed process is known only roughly.
 struct ReportMoment {
-  bool is_final = false;     // true if the process had ended
+  // True if the report was made at or after the end of the process; false for a snapshot.
+  bool is_final = false;
   std::uint64_t end_ns = 0;  // end of the process, or moment of the snapshot, in ns since its start
 
   friend auto operator<=>(const ReportMoment&, const ReportMoment&) = default;
 };
 
-// Returns the moment of which a report of the process tells.
+// Returns the moment at which the report was made. `Process`: the report's facts about its process.
 ReportMoment moment_of(const model::Process&);
-// Returns the moment of which the process's row of a merged report tells.
+// Returns the moment at which the report of this process was made. `MergedProcess`: row of a merged
+// report, made of that report.
 ReportMoment moment_of(const model::MergedProcess&);
 
 // A file with a report.
 struct FoundReport {
   std::string path;       // path of the file; "-": standard input
   std::string name;       // name of the file for messages and tables
-  ReportMoment moment{};  // set by ReportsByProcess::add()
+  ReportMoment moment{};  // moment at which the report was made; ReportsByProcess::add() sets it
 };
 
-// Files of reports, by the process of which they tell.
+// Files with reports, grouped by their process. Of several reports of one process, the latest one
+// that can be read counts.
 class ReportsByProcess {
  public:
-  // Adds the file. Its head is read, unless it is standard input. A file whose process is not known
-  // from its head has a row of its own; then the function returns false.
+  // Adds the file to those of its process, which the head of the file names. Returns false if the
+  // head cannot be read, or if the file is standard input. Such a file is treated as the only
+  // report of a process.
   bool add(FoundReport);
-  // Adds a file that has a row of its own, whatever its process is.
+  // Adds the file as the only report of a process, without reading it.
   void add_alone(FoundReport report) { processes_.push_back({std::move(report)}); }
-  // Returns the number of processes, and of files of unknown processes.
+  // Returns the number of processes. Each file without a known process counts as one.
   std::size_t size() const { return processes_.size(); }
 
   // Calls read(report) with the latest report of each process, in the order in which the processes
-  // were added. If `read` returns false, because the report cannot be read, it is called with the
-  // next earlier one. Then calls left_out(report, counted) with each other report of the process
-  // and with the one that was read.
+  // were added. If `read` returns false, because the report cannot be read, calls it with the next
+  // earlier report. Then calls left_out(report, counted) for each report that is earlier than the
+  // one that was read, `counted`.
   void each(
       FunctionRef<bool(const FoundReport&)> read,
       FunctionRef<void(const FoundReport& report, const FoundReport& counted)> left_out) const;
 
  private:
-  std::vector<std::vector<FoundReport>> processes_;  // of each process, the latest report first
-  KnownProcesses known_;                             // processes by their index in processes_
+  // Reports of each process, the latest one first.
+  std::vector<std::vector<FoundReport>> processes_;
+  KnownProcesses known_;  // processes, with their indexes in processes_
 };
 
-// Returns a line which says that a report is left out, since another one is of the same process.
+// Returns a line for the user which says that `report` does not count, since `counted` is a later
+// report of its process, or the same report.
 std::string line_about_left_out(const FoundReport& report, const FoundReport& counted);
 
-// Prints line_about_left_out() to standard error.
+// Prints the line of line_about_left_out() to standard error.
 void tell_left_out(const FoundReport& report, const FoundReport& counted);
 
 }  // namespace cuwarden

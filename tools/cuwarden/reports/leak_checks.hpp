@@ -23,63 +23,68 @@ struct CheckOptions {
   // Path to which a baseline with the leaks is written; "-": standard output; empty: none.
   std::string new_baseline;
   bool prints_suppressions = false;  // true: print lines that suppress the leaks
-  // True if standard output has a baseline or suppressions, and nothing else.
+  // True if standard output has a baseline or suppressions, and nothing else: comparison and
+  // outcome then go to standard error.
   bool is_output_alone() const { return prints_suppressions || new_baseline == "-"; }
-  // True if there is anything to do with the leaks.
+  // True if the user asked for a condition, a comparison, a new baseline or suppressions.
   bool is_asked_for() const {
     return gate.is_asked_for() || !baseline.empty() || !new_baseline.empty() || prints_suppressions;
   }
 };
 
-// Reads the baseline at the path. Returns null after an error line.
+// Reads the baseline, a list of known leaks, in the file at `path`. Returns null after an error
+// line if it cannot be read.
 std::optional<LeaksByFingerprint> read_baseline(const std::string& path);
 
 // Collects the leaks of one or several reports, and checks them.
 class LeakChecks {
  public:
-  // Keeps a reference to the options. `shown`: `module` chooses the leaks that count, `colour` and
-  // `full_stacks` set the look of call stacks, and `top` limits the leaks of a comparison that are
-  // shown. `descriptor`: where a comparison and the outcome are printed; standard error if
-  // CheckOptions::is_output_alone().
+  // Keeps a reference to the options. `shown`: its `module` chooses the leaks that count, and its
+  // `top` is the most leaks of a comparison that are shown. Its `colour`, `full_stacks`, `columns`
+  // and `ascii` set the look of the text. `descriptor`: the comparison and the outcome are printed
+  // there, or to standard error if CheckOptions::is_output_alone().
   LeakChecks(const CheckOptions&, const TextOptions& shown, int descriptor);
 
-  // Reads the baseline, if the options name one. Returns false after an error line.
+  // Reads the baseline whose path the options have; does nothing if they have none. Returns false
+  // after an error line if the baseline cannot be read.
   bool read_baseline();
   // Sets the leaks with which those of add() are compared. `path`: path of the report that has
-  // them.
+  // them, for messages.
   void compare_with(const std::string& path, LeaksByFingerprint before) {
     with_ = path;
     before_ = std::move(before);
   }
 
-  // Adds the leaks of a report, if there is anything to do with them. `path`: path of the report,
-  // for messages.
+  // Adds the leaks of a report to those that are checked. Does nothing if the user asked for no
+  // check, and compare_with() was not called. `path`: path of the report, for messages.
   void add(const std::string& path, const IndexedReport&);
-  // True if there are leaks before and now, and no fingerprint is among both.
+  // True if both sides of the comparison have leaks, and no fingerprint is on both sides.
   bool has_nothing_in_common() const;
-  // Notes that leaks may be missing, for a reason about which an error line was printed. Only the
-  // first reason is kept.
+  // Notes that leaks may be missing, because of which a condition may fail. `reason`: the reason,
+  // about which an error line was printed. Only the first reason is kept.
   void add_doubt(const std::string& reason);
 
-  // Prints the comparison, if there is one, writes the new baseline, if the options ask for one,
-  // and prints one line with the outcome, if there is a condition. Returns the exit status: 0, 1 if
-  // a check failed, 2 after an error line about the new baseline.
+  // Prints the comparison, if there is one. Writes the new baseline and prints suppressions, if the
+  // options ask for them. If there is a condition, prints a line with the outcome. Returns the exit
+  // status: 0, 1 if a check failed, or 2 if the new baseline was not written, after an error line.
   int finish();
 
  private:
-  // Writes the new baseline, unless leaks may be missing. Returns false after an error line.
+  // Writes the new baseline. Returns false after an error line if it cannot be written, or if leaks
+  // may be missing.
   bool write_new_baseline() const;
-  // Returns the reason why leaks of the report may be missing; null: none is known.
+  // Returns the reason why leaks of the report may be missing; null: no reason is known.
   std::optional<std::string> doubt_about(const IndexedReport&) const;
 
-  const CheckOptions& options_;
-  TextOptions shown_;
-  Style style_;
-  int descriptor_;
-  std::optional<LeaksByFingerprint> before_;  // null: nothing is compared
-  std::string with_;      // path of the report or baseline with the leaks before_
-  bool is_first_ = true;  // true if nothing is printed before the comparison
-  LeaksByFingerprint now_;
+  const CheckOptions& options_;               // checks that the user asked for; not owned
+  TextOptions shown_;                         // choice of leaks, and look of the text
+  Style style_;                               // colours and call stacks of the text
+  int descriptor_;                            // descriptor for the comparison and the outcome
+  std::optional<LeaksByFingerprint> before_;  // leaks to compare with; null: no comparison
+  std::string with_;  // path of the report or baseline with the leaks before_
+  // True if the comparison begins the output; false if an empty line comes before it.
+  bool is_first_ = true;
+  LeaksByFingerprint now_;            // leaks of the reports that were added
   std::set<std::string> suppressed_;  // fingerprints of suppressed leaks
   bool has_reports_ = false;          // true if a report was added
   std::optional<std::string> doubt_;  // reason why leaks may be missing; null: none

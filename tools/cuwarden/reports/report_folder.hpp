@@ -19,7 +19,8 @@ struct FolderContents {
   std::vector<std::string> unreadable;
 };
 
-// Returns the line about a folder that has no report, which says if it has merged reports.
+// Returns an error line about a folder without reports. If the folder has merged reports, the line
+// names one. `folder`: path of the folder.
 std::string line_about_no_reports(const std::string& folder, const FolderContents&);
 
 // Returns the beginning of a line about the ledgers of the folder: "FOLDER: 2 processes with a
@@ -32,7 +33,8 @@ std::string line_about_ledgers(const std::string& folder, const FolderContents&)
 // written (.cuwarden-...), and damaged ledgers whose report was made (cuwarden-damaged-ledger-...).
 FolderContents contents_of(const std::string& folder);
 
-// Returns the part of the path behind the folder in which, or below which, the file lies.
+// Returns the part of `path` behind `folder` and a slash. The file at `path` lies in the folder or
+// below it.
 std::string path_below(const std::string& folder, const std::string& path);
 
 // Returns the path `folder` itself and the paths of the folders below it, each before the folders

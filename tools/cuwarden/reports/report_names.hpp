@@ -40,8 +40,8 @@ class ReportNames {
   void complete_file(const std::string& path);
 
  private:
-  // Returns naming_, which the first call makes. Sets if naming_ reads files at the paths in the
-  // report (Paths::trusted), or only files in the symbol folders (Paths::distrusted).
+  // Returns naming_, which the first call makes, and sets which files it may read. Paths::trusted:
+  // those at the paths in the report, too. Paths::distrusted: only those in the symbol folders.
   Naming& naming(Paths);
 
   DebugFiles debug_files_;  // finds files with debug information by build id in the symbol folders

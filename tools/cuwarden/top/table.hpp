@@ -9,11 +9,13 @@ namespace cuwarden {
 
 // A column of a Table.
 struct TableColumn {
-  std::string title;  // text of the table's first line
-  // Least width in letters. With it, the table does not move each time that a figure changes.
+  std::string title;  // heading of the column
+  // Least width of the column in letters, so that later columns do not move each time that a figure
+  // changes.
   std::size_t least = 0;
-  bool right = false;  // true: texts stand at the column's right side
-  // 0: the column is always shown. Of the others, those with larger numbers are left out first.
+  bool right = false;  // true: texts stand at the right side of the column
+  // Order in which columns are left out of a table that is too wide: larger numbers first. A column
+  // with 0 is always shown.
   unsigned dispensable = 0;
 };
 
@@ -21,22 +23,25 @@ struct TableColumn {
 // column takes the rest of each line.
 class Table {
  public:
-  // `rest`: title of the last column. `gap`: spaces between columns.
+  // Makes a table with headings and no rows. `rest`: heading of the last column. `gap`: number of
+  // spaces between columns.
   Table(std::vector<TableColumn> columns, std::string rest, std::size_t gap = 2);
-  // Adds a row: a text for each column, and one for the last column.
+  // Adds a row. `texts`: a text for each column but the last. `rest`: text of the last column.
   void add(std::vector<std::string> texts, std::string rest);
-  // Returns the lines of the table, that of the titles first. `columns`: letters for which the
-  // lines have room; 0: any number. Columns are left out until `least_rest` letters are left for
-  // the last one; the caller cuts lines that are too long nevertheless.
+  // Returns the lines of the table without line feeds, the headings first. `columns`: most letters
+  // of a line; 0: any number. Columns are left out until the others leave `least_rest` letters for
+  // the last one. Lines that are too long nevertheless are not cut.
   std::vector<std::string> lines(std::size_t columns = 0, std::size_t least_rest = 0) const;
 
  private:
-  // Returns the numbers of the columns that are shown; parameters as for lines().
+  // Returns the indexes in columns_ of the columns that are shown. The parameters are those of
+  // lines().
   std::vector<std::size_t> shown(std::size_t columns, std::size_t least_rest) const;
 
+  // A row of the table, or its headings.
   struct Row {
-    std::vector<std::string> texts;
-    std::string rest;
+    std::vector<std::string> texts;  // a text for each column but the last
+    std::string rest;                // text of the last column
   };
   std::vector<TableColumn> columns_;  // `least` grows with the texts that are added
   std::vector<Row> rows_;             // the first row has the titles

@@ -16,24 +16,24 @@
 
 namespace cuwarden {
 
-// The name of a call site: the code that makes a group's allocations. Texts are printable.
+// The names of a call site, the code that makes a group's allocations. Texts are printable.
 struct CallSiteName {
   // `api`: the CUDA function that was called, such as cudaMalloc. `where`: the frame that a person
-  // would name (users_frame()), as function, file and line ("f  a.cpp:7"). File and line that are
-  // not known are replaced by library and offset in bytes ("liba.so+0x1f0"). Only the address is
-  // given for code in no library, and "no stack was recorded" without such a frame. Both are empty
-  // if no name was asked for.
+  // would name (users_frame()), as function, file and line ("f  a.cpp:7"). If file and line are
+  // unknown: library and offset in bytes ("liba.so+0x1f0"), or the address of code in no library.
+  // "no stack was recorded": there is no such frame. Both texts are empty if no name was asked for.
   std::string api, where;
-  // The frame of `where` in the words of reports (short_location_text()): "a.cpp:7 in f".
+  // The frame of `where` in the words of reports (short_location_text()), such as "a.cpp:7 in f".
   std::string location{};
-  // File name of the library or the program that has the frame; the file of a Python function.
-  // Empty: unknown.
+  // File name of the library or the program that has the code. For a Python function, name of its
+  // source file. Empty: unknown.
   std::string module{};
 };
 
 // A frame of a whole call stack. Texts are printable.
 struct StackLine {
-  // The frame as reports name it: "/home/u/a.cpp:7 in f", and without the folder.
+  // `location`: the frame as reports name it, such as "/home/u/a.cpp:7 in f". `short_location`: the
+  // same without the folder, such as "a.cpp:7 in f".
   std::string location, short_location;
   // Name of the library to which the code belongs, such as "PyTorch"; empty: the program's own.
   std::string library;
@@ -43,7 +43,8 @@ struct StackLine {
 using StackLines = std::vector<StackLine>;
 
 // The names of the call sites of one process, by group. A group is all allocations with one call
-// stack, function, kind of memory and device; its id is its row in the ledger. Any thread may call.
+// stack, function, kind of memory and device; its id is its row in the ledger. Any thread may call
+// the functions.
 class CallSiteNames {
  public:
   // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; not

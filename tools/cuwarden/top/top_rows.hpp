@@ -39,7 +39,7 @@ struct ProcessRow {
   // between two readings of the ledger (half a second apart with --json, at most about ten seconds
   // in the live view). Null if the ledger was read only once.
   model::SignedFigure growth_bytes_per_minute, allocations_per_minute;
-  model::Figure steps;  // number of steps that the program has marked; null: it marks none
+  model::Figure steps;  // number of steps that the program has marked; null: none
   CUWARDEN_FIELDS(pid, program, user, rank, start, running_ns, ended, device_bytes, host_bytes,
                   peak_bytes, live_count, allocations, failures, rescues, growth_bytes_per_minute,
                   allocations_per_minute, steps)
@@ -55,8 +55,9 @@ struct DeviceRow {
   // Bytes of the device that all processes together used at the last reading; null: the ledger has
   // no reading.
   model::Figure used_bytes;
-  // Number of the program's steps, and of minutes, after which the device is full if the call
-  // stacks that keep growing go on as before. Null: none grows by steps, or by time.
+  // Number of the program's steps, and of minutes, after which the device is full if its growing
+  // call stacks go on as before. `steps_left`: null if none grows by steps. `minutes_left`: null if
+  // none grows by time.
   model::Figure steps_left, minutes_left;
   CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes, steps_left, minutes_left)
 };

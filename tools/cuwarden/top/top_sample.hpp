@@ -28,17 +28,17 @@ struct Sample {
   // All groups of the ledger (allocations with one call stack, function, kind of memory and
   // device), also those without live memory.
   std::vector<GroupSample> groups;
-  // Sums over all allocations of one kind on one device, for each kind and device. The series of
-  // the process's resident host memory (RSS) is left out.
+  // Totals of each kind of memory on each device, without the process's resident host memory (RSS).
   std::vector<ledger::SeriesView> series;
-  // Sums over all allocations of the process. Live bytes of all kinds of memory but host memory:
-  // device, managed and imported memory.
+  // Live bytes of the process in all kinds of memory but host memory: device, managed and imported
+  // memory.
   std::uint64_t device_bytes = 0;
   std::uint64_t host_bytes = 0;   // live bytes of page-locked and registered host memory
   std::uint64_t live_count = 0;   // number of live allocations
   std::uint64_t allocations = 0;  // number of allocations since the process's start
   std::uint64_t failures = 0;     // number of refused requests since the process's start
-  std::uint64_t peak_bytes = 0;   // sum of the highest live bytes of each of `series`
+  // Sum of the highest live bytes of each kind of memory on each device (`series`).
+  std::uint64_t peak_bytes = 0;
   // Number of requests since the process's start that the driver refused and cuwarden served.
   std::uint64_t rescues = 0;
 };
@@ -60,8 +60,8 @@ struct Change {
 // newest.
 class Recent {
  public:
-  // Adds a sample of the same process, which must be newer than all others. Drops old samples until
-  // at most one is ten seconds or more older than the new one, but keeps two.
+  // Adds a sample of the same process, which must be newer than all others. Drops samples that are
+  // ten seconds or more older than it, except for the newest of them. Two samples stay in any case.
   void add(Sample);
   // True before the first sample was added.
   bool empty() const { return samples_.empty(); }

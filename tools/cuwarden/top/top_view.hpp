@@ -10,7 +10,7 @@ namespace cuwarden {
 
 // Form of the text that `cuwarden top --once` prints.
 struct ViewForm {
-  // Most call stacks or processes to show, each in one line.
+  // Most call stacks or processes to show, each in one line. By default, all are shown.
   std::size_t rows = std::size_t{0} - 1;
   bool colour = false;  // true: lines are coloured by terminal sequences
 };

@@ -7,13 +7,14 @@
 
 namespace cuwarden {
 
-// Returns true if this command was built with the page; otherwise prints an error line that says
-// how to get it.
+// True if this command was built with the page; otherwise prints an error line that says how to get
+// it.
 bool is_page_there();
 
-// Writes the page about the report beside the report's file at the path, with the ending .html, and
-// prints its path on standard error. An earlier page is replaced. Prints an error line if the page
-// cannot be written. Only its owner can read a new page, as is so for the report.
+// Writes the page about the report beside the report's file, with the ending .html, and prints its
+// path on standard error. Replaces an earlier page. If another file has that name, or if the page
+// cannot be written, prints an error line instead. Only the owner can read a new page.
+// `report_path`: path of the report's file.
 void write_page_beside(const std::string& report_path, const IndexedReport&);
 
 }  // namespace cuwarden

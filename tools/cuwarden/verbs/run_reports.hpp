@@ -23,7 +23,8 @@ struct RunReport {
 
 // The reports of all processes of a program that `cuwarden run` ran, and facts about missing ones.
 struct RunReports {
-  std::vector<RunReport> reports;  // reports of the program's processes, found or made
+  // Reports that the program's processes wrote, or that were made from their ledgers.
+  std::vector<RunReport> reports;
   // True if the user needs no message that reports are missing: an error line was printed, or the
   // program was another `cuwarden run`, which has shown its own reports.
   bool said = false;
@@ -39,8 +40,8 @@ struct RunPaths {
   std::string list;
   std::string report_folder = ".";  // folder in which the processes write reports (CUWARDEN_REPORT)
   std::vector<std::string> ledger_folders;  // folders in which the processes may have ledgers
-  // Start of the run, in seconds since 1970. The search ignores files that were last changed
-  // before.
+  // Start of the run, in seconds since 1970. The search ignores files that were last changed before
+  // the start.
   std::time_t start = 0;
 };
 

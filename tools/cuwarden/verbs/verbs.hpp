@@ -29,7 +29,8 @@ struct ReportVerb {
   // Format in which a report is shown whole; never null, not owned. If a folder has several
   // reports, each of these reports is shown in one line of text instead.
   const Format* format = &report_formats().front();
-  // Checks of the leaks of all reports together. A folder with a ledger counts as a doubt.
+  // Checks of the leaks of all reports together. If a folder has a ledger without a report, leaks
+  // may be missing, so that a condition fails.
   CheckOptions checks;
   // Path of a file of suppressions, which are added to those of each report; empty: none.
   std::string suppressions;
@@ -51,9 +52,12 @@ struct DiffVerb {
   // Paths of two reports, of merged reports, or of folders with the reports of several processes;
   // "-": standard input.
   std::string before, now;
-  TextOptions text;          // `module`, `top`, `colour` and `full_stacks` count
-  CheckOptions checks;       // checks of the leaks in `now`; no baseline is read
-  std::string suppressions;  // path of a file of suppressions for both; empty: none
+  // Options of the text. `module`, `top`, `colour`, `full_stacks`, `columns` and `ascii` have an
+  // effect.
+  TextOptions text;
+  CheckOptions checks;  // checks of the leaks in `now`; no baseline is read
+  // Path of a file of suppressions for the reports of `before` and of `now`; empty: none.
+  std::string suppressions;
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
 };
@@ -72,16 +76,17 @@ struct MergeVerb {
   std::vector<std::string> symbol_folders;
 };
 // Runs `cuwarden merge`: writes one merged report of many processes. Each process counts once, by
-// the report that was made last. Returns the command's exit status: 0, or 2 if a report could not
-// be read or was given twice, or if the output could not be written. The merged report then has the
-// other processes; without any, it is not written.
+// the report that was made last. Returns the command's exit status. It is 2 if a report could not
+// be read or was given twice, or if the output could not be written; otherwise 0. Reports that
+// could be read are merged in any case; without any, no file is written.
 int merge_verb(const MergeVerb&);
 
 // Options of `cuwarden export`.
 struct ExportVerb {
   // Paths of reports, of merged reports, or of folders with reports; "-": standard input.
   std::vector<std::string> files;
-  const ExportFormat* format = nullptr;  // format that is written; never null; not owned
+  // format that is written; not owned; not null when export_verb() is called
+  const ExportFormat* format = nullptr;
   std::string baseline;      // path of a baseline whose leaks are no failures; empty: none
   std::string output;        // path of the file; empty or "-": standard output
   std::string suppressions;  // path of a file of suppressions; empty: none
@@ -91,9 +96,9 @@ struct ExportVerb {
   bool is_to_standard_output() const { return is_standard_output(output); }
 };
 // Runs `cuwarden export`: writes reports in a format of other programs. Returns the command's exit
-// status: 0, or 2 if a report or the baseline could not be read, or the file not be written. In the
-// format of leaks nothing is written if a report could not be read; in one that is written report
-// by report the others are.
+// status, 0 or 2. It is 2 if an input could not be read, if a folder has a ledger without a report,
+// or if the output could not be written. If only some reports could be read, a format of leaks
+// (WriteLeaks) writes nothing; other formats write those reports.
 int export_verb(const ExportVerb&);
 
 // Options of `cuwarden run`.
@@ -107,7 +112,8 @@ struct RunVerb {
   // True: a page for a browser is written beside each report.
   bool wants_pages = false;
   CheckOptions checks;  // checks of the leaks of all processes of the program together
-  // Exit status, from 1 to 255, in place of the program's status 0 if a check fails; null: 1.
+  // Exit status of the command if a check fails and the program's own status is 0. From 1 to 255;
+  // null: 1.
   std::optional<int> failed_check_status;
 };
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
@@ -126,8 +132,8 @@ struct SnapshotVerb {
   // Format in which the report is shown on standard output; not owned; null: it is not shown.
   // `output` must then be empty.
   const Format* format = nullptr;
-  // Format for another program (snapshot_export_format()) that is written to `output`; not owned.
-  // Null: unless `format` is given, the report is written as JSON.
+  // Format for another program (snapshot_export_format()) that is written to `output`; not owned;
+  // null: none. If `format` is null, too, the report is written as JSON.
   const ExportFormat* exported = nullptr;
   // Path of the file; "-": standard output. For JSON, also a folder for the file; empty: the
   // current folder. For `exported`, empty is standard output.

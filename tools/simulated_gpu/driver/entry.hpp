@@ -19,15 +19,15 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Holds the simulator's lock (Simulator::mutex) while the object exists.
+// Takes the simulator's lock (Simulator::mutex), and releases it when the object is destroyed.
+// Functions to which `lock` is passed may release the lock while they wait, and take it again.
 struct Locked {
   Simulator& sim = simulator();  // State of the simulated driver in this process.
-  // Holds the simulator's lock; may be released and taken again in waits.
+  // The hold on the simulator's lock.
   std::unique_lock<std::mutex> lock{sim.mutex};
 };
 
-// Holds the simulator's lock (Simulator::mutex) while the object exists, and finds the calling
-// thread's current context.
+// Takes the simulator's lock as Locked does, and finds the calling thread's current context.
 struct InContext : Locked {
   // The calling thread's current context; meaningless if `error` is not CUDA_SUCCESS.
   Context* context = nullptr;

@@ -1,4 +1,4 @@
-// Begins and ends the records of live allocations, and changes the counters with them.
+// Adds and ends the records of live allocations, and changes the ledger's counters accordingly.
 #pragma once
 
 #include <cstdint>
@@ -32,44 +32,46 @@ class Allocations {
   // Adds an allocation record to the ledger and counts the allocation in its group. Sets the
   // argument's `thread` to the calling thread, and its `time_ns` to the present time if it is 0. (A
   // copy of the argument would cost too much.) Does nothing if the argument's group is 0. Ends an
-  // older record with this space and address: the call that freed it was not seen
-  // (reason_superseded). If the ledger has no room for the record, counts the allocation out of its
-  // group again, and notes reason_ledger_full.
+  // older record with this space and address, because the call that freed that allocation was not
+  // seen (reason_superseded). If the ledger has no room for the record, the group does not count
+  // the allocation, and reason_ledger_full is added.
   void add(NewRecord&) noexcept;
   // Adds an allocation record to the ledger and counts the allocation in its group. The calling
-  // thread and, if `time_ns` is 0, the present time are stored in the record.
+  // thread is stored in the record; so is the present time if `time_ns` is 0.
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.
   // The result converts to false if the address has no record. If the driver refuses the free, the
   // caller passes the result to put_back().
   TakenRecord take(Space, DeviceAddress) noexcept;
-  // Makes an allocation live again that take() has ended, and takes back the free, because the
-  // driver refused it. If the caller has lowered the argument's bytes since take(), only those left
-  // become live, and the others stay counted as freed. Does nothing if take() found no record, if
-  // the address has got another record (reason_superseded), or if there is no room
-  // (reason_ledger_full): then the allocation stays counted as freed.
+  // Undoes a call of take(), because the driver refused the free: makes the allocation live again,
+  // and takes back the count of its free. If the caller has lowered the argument's bytes since
+  // take(), only the bytes left become live; the others stay counted as freed. Does nothing if
+  // take() found no record. The allocation stays counted as freed if its address has another record
+  // by now (reason_superseded), or if there is no room (reason_ledger_full).
   void put_back(const TakenRecord&) noexcept;
-  // Adds `bytes` to the record of a live allocation that has turned out to be larger, and changes
-  // its flags (RecordFlag). Returns false, and changes nothing, if the address has no record.
+  // Adds `bytes` to the record of a live allocation that has turned out to be larger.
+  // `CertaintyChange`: changes of the record's flags (RecordFlag). Returns false, and changes
+  // nothing, if the address has no record.
   bool grow(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange = {}) noexcept;
-  // Counts one more opening of memory that the program has already opened by an IPC handle. Such
-  // memory is one allocation, which lasts until its last close. Returns false, and changes nothing,
-  // if the address has no record that counts openings; the caller then adds a record.
+  // Counts one more opening of memory that the program has already opened by an IPC handle. All
+  // openings of the memory are one allocation, which ends with the last close. Returns false, and
+  // changes nothing, if the address has no record that counts openings; the caller then adds a
+  // record.
   bool opened_again(Space, DeviceAddress) noexcept;
   // Counts a close of memory that was opened by an IPC handle, if further openings remain. Returns
-  // false, and changes nothing, for the last close or if the address has no such record: the caller
-  // then ends the record with take().
+  // false, and changes nothing, if this is the last close or the address has no such record. The
+  // caller then ends the record with take().
   bool closed_not_last(Space, DeviceAddress) noexcept;
-  // Counts a free of an address that has no allocation record.
+  // Adds 1 to the ledger's number of frees of addresses that have no allocation record.
   void count_unknown_free() noexcept;
-  // Ends the records of all memory that a context owns, after the context was destroyed. Their
+  // Ends the records of all memory that a context owned, after the context was destroyed. The
   // groups count this memory as released (Group::released_*), not as freed.
   void release_context(ContextId) noexcept;
 
-  // Returns the locked bytes of linear memory on the device: unused bytes of those of the driver's
-  // slabs that have a live allocation, so that the driver cannot give them back. 0 if the device
-  // has no such memory. Small changes that threads made just now may be missing.
+  // Returns the locked bytes of the device's linear memory: unused bytes in the driver's slabs (2
+  // MiB units) that also hold a live allocation. The driver cannot give such slabs back. 0 if the
+  // device has no linear memory. Small changes that threads made just now may be missing.
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:

@@ -72,8 +72,9 @@ class GroupTable {
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};
   }
-  // Returns the group that has the call stack of the group `known`, and this function `api`, kind
-  // and device. Makes a row for a new group; returns 0 if get() does. `known` must not be 0.
+  // Returns the group with the call stack of the group `known`, and with this function `api`, kind
+  // and device. Makes a row for a new group. Returns 0 if the table is full or its lock cannot be
+  // had. `known` must not be 0.
   GroupId of_stack_in(GroupId known, HookId api, Kind kind, DeviceOrdinal device) noexcept {
     const Group& group = storage_.rows<Group>(RegionId::groups)[known.value];
     if (group.api == api.value && group.kind == kind && group.device == device.value) return known;
@@ -83,8 +84,8 @@ class GroupTable {
  private:
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  // Counters of groups (allocations of one call stack) and of series (memory of one kind on one
-  // device). Each new group is entered there.
+  // Counters of groups and of series (all memory of one kind on one device). Each new group is
+  // entered there.
   Totals& totals_;
   IdTable ids_;  // finds rows of groups by their keys; its lock is held while a row is made
 };

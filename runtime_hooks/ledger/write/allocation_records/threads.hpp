@@ -1,4 +1,5 @@
-// The rows of threads: each thread that makes a call has one, with its number and its name.
+// Rows of the ledger's threads table: each thread that makes a recorded call has one, with its
+// number and its name.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ class Threads {
   Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
-  // Returns the calling thread's row in the threads table, and makes it at the thread's first call.
-  // 0 if the table is full (reason_names_missing), or if the thread has no row and is confined
-  // (seccomp).
+  // Returns the calling thread's row in the threads table, and makes the row at the thread's first
+  // call. 0 if the table is full (reason_names_missing). Also 0 if the thread has no row yet and a
+  // seccomp filter confines it.
   ThreadId mine() noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();
@@ -34,21 +35,21 @@ class Threads {
     const std::uint32_t row = thread_shards_.my_row();
     return row == ThreadShards::no_row ? 0 : row;
   }
-  // Notes that a rung (an attempt to serve a refused request) begins now for the calling thread.
-  // `bytes`: size of the request; 0: the call does not say. `IncidentId`: the incident that counts
-  // the request; 0: nothing is noted. Does nothing if the thread has no row.
+  // Stores in the calling thread's row that a rung begins for a request of the thread. `bytes`:
+  // size of the request; 0: the call does not say. `IncidentId`: the incident that counts the
+  // request; 0: readers see no rung. Does nothing if the thread can have no row.
   void begin_rung(IncidentId, Rung, std::uint64_t bytes) noexcept;
-  // Notes that the rung of the calling thread's last begin_rung() has ended.
+  // Stores in the calling thread's row that the rung of its last begin_rung() has ended.
   void end_rung() noexcept;
   // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
-  // Returns the calling thread's slot: a small number that no other living thread has, or number 0,
-  // which all threads without a number of their own share.
+  // Returns the calling thread's slot: a small number that no other living thread has. 0 is shared
+  // by all threads that have no number of their own.
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:
   // Makes a row in the threads table for the calling thread, which has none. Returns the row; 0 if
-  // there is no room, or if the thread is confined (seccomp).
+  // there is no room, or if a seccomp filter confines the thread.
   ThreadId add_mine() noexcept;
 
   Storage& storage_;             // the memory of the ledger, with its tables

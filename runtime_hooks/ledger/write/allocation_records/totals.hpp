@@ -1,6 +1,7 @@
 // Counters of each group, and for each series (all memory of one kind on one device) the live
-// bytes, their peak and their timeline. Each thread counts in its shard. The timeline's buckets and
-// the groups' values at the peak are changed under locks that are only tried, never waited for.
+// bytes, their peak and their timeline. Each thread counts in its shard. Two things are changed
+// under locks that are tried but never waited for: the timeline's buckets (equal spans of time),
+// and the groups' values at the peak.
 #pragma once
 
 #include <cstdint>
@@ -23,66 +24,66 @@ class Totals {
   // must outlive it.
   Totals(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
-  // Maps memory for those data of the series that are not in the ledger; must be called before
-  // other functions. Returns false if there is no memory.
+  // Maps memory for the data of series that are not in the ledger. Must be called before other
+  // functions. Returns false if there is no memory.
   bool create() noexcept;
 
   // Counts an allocation of `bytes` in its group and the group's series (all memory of one kind on
   // one device). `now_ns`: time since process start. Must be called before the allocation's record
   // is added: otherwise another thread could count the free first.
   void allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Takes back a call of allocated(), because the allocation's record could not be added. The
-  // arguments equal those of that call.
+  // Undoes a call of allocated(), because the allocation's record could not be added. The arguments
+  // equal those of that call.
   void undo_allocated(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Counts the free of an allocation of `bytes` in its group and the group's series (all memory of
   // one kind on one device). `now_ns`: time since process start. `life_ns`: time since the
   // allocation was made; 0: unknown.
   void freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns, std::uint64_t life_ns) noexcept;
-  // Takes back a call of freed(), because the driver refused the free. The group and `bytes` equal
+  // Undoes a call of freed(), because the driver refused the free. The group and `bytes` equal
   // those of that call. `now_ns`: present time since process start.
   void undo_freed(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Counts the end of an allocation of `bytes` that ended with its context. The group counts it as
   // released, not as freed. `now_ns`: time since process start.
   void released(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Adds `bytes` to a live allocation that was counted with fewer, because its size was not known:
-  // the size of an imported handle is known only when the handle is mapped. `now_ns`: time since
-  // process start.
+  // Adds `bytes` to the counted size of a live allocation, whose size was not fully known when it
+  // was counted. The size of an imported handle, say, is known only when the handle is mapped.
+  // `now_ns`: time since process start.
   void learned_size(GroupId, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Adds `bytes` to the sizes of allocations of the group that were freed with fewer, because their
-  // sizes were not known.
+  // Adds `bytes` to both the allocated and the freed bytes of the group, for allocations whose
+  // sizes became known only after they were freed.
   void learned_ended_size(GroupId, std::uint64_t bytes) noexcept;
 
   // Returns the process's live bytes on the device (no_device: the host). `only`: the kind that
-  // counts; null: all kinds for which is_in_device_account() is true. Threads report frees late, so
+  // counts; null: all kinds for which is_in_device_account() is true. Threads count frees late, so
   // each kind may be too high by 1 MiB or 1/64 of its peak, whichever is more.
   std::uint64_t live_bytes_on(DeviceOrdinal,
                               std::optional<Kind> only = std::nullopt) const noexcept;
 
   // Returns the bytes of the device that the process's live allocations take, of all kinds for
-  // which is_taken_at_once() is true, with what their pages have beside them: bytes that are locked
-  // in slabs or lost to rounding. Exact but for locked bytes, unless other threads allocate or free
-  // meanwhile.
+  // which is_taken_at_once() is true. Includes bytes that are locked in the driver's slabs or lost
+  // to rounding. Exact but for locked bytes, unless other threads allocate or free during the call.
   std::uint64_t taken_on(DeviceOrdinal) const noexcept;
 
   // Returns the number of the process's live allocations of this kind on the device (no_device: the
   // host).
   std::uint64_t live_count_on(DeviceOrdinal, Kind) const noexcept;
 
-  // Adds a sample of the process's resident memory (`bytes`), taken at `now_ns` since process
-  // start, to the timeline and the peak of resident memory.
+  // Adds a sample of the process's resident memory, in bytes, to its timeline and its peak.
+  // `now_ns`: time of the sample since process start.
   void sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept;
 
-  // Adds a new group to the list of groups of its series (all memory of one kind on one device).
-  // Makes the series if no other group has the group's kind and device; if there is no room for it,
-  // the group has no series (reason_ledger_full). The caller holds the lock of the groups table.
+  // Adds a new group to its series: all memory of one kind on one device. Makes the series if it
+  // does not exist. If there is no room for the series, the group has none (reason_ledger_full).
+  // The caller holds the lock of the groups table.
   void adopt(GroupId) noexcept;
 
-  // Returns the series of `kind` (a Kind as a number, or series_host_rss) on `device` (CUDA
-  // ordinal; -1: the host). Null if no series was made, because there is no such group or no room.
+  // Returns the series (all memory of one kind on one device) of `kind` and `device`. `kind`: a
+  // Kind as a number, or series_host_rss. `device`: CUDA ordinal; -1: the host. Null if the series
+  // was not made, because no group has this kind and device or there was no room.
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:
-  // A lock that threads try and never wait for. It knows the time since which it has been held.
+  // A lock that threads try to take but never wait for. It knows since when it has been held.
   class TriedLock {
    public:
     // Takes the lock if it is free; returns false if it is not. `now_ns`: time since process start.
@@ -97,7 +98,7 @@ class Totals {
       lock_.unlock();
     }
     // Returns true if the lock has been held for more than 10 s at `now_ns` (since process start).
-    // A thread normally holds it for microseconds, so the holder has left by a longjmp or was
+    // A thread normally holds it for microseconds, so the holder has then left by a longjmp or was
     // stopped.
     bool was_left(std::uint64_t now_ns) const noexcept {
       constexpr std::uint64_t patience_ns = 10'000'000'000;
@@ -107,57 +108,59 @@ class Totals {
 
    private:
     FutexLock lock_;  // the lock itself, which is never waited for
-    // Time since process start at which the lock was taken; 0: it is not held.
+    // Time, in ns since process start, at which the lock was taken; 0: it is not held.
     std::atomic<std::uint64_t> held_since_ns_;
   };
-  // Sets reason_recording_stopped in the ledger if the lock has been held for more than 10 s: its
-  // holder has then most likely left without unlocking it. `now_ns`: present time since process
-  // start.
+  // Adds reason_recording_stopped to the ledger if the lock has been held for more than 10 s. Its
+  // holder has then most likely left by a longjmp without unlocking it. `now_ns`: present time
+  // since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
-  // Data of a series that only the writer needs, and that is not in the ledger's file.
+  // Data of a series that only the writer needs, and that are not in the ledger's file.
   struct alignas(64) Side {
-    // Locks on the series' timeline, and on the groups' copies of their values at the peak.
+    // `timeline_lock`: held while the series' timeline is changed. `peak_lock`: held while the
+    // groups' live values are copied as those at the series' peak.
     TriedLock timeline_lock, peak_lock;
-    // Highest live bytes that are not in the timeline yet, because the thread that counted them
-    // found the timeline locked; 0: none.
+    // Highest live bytes that the timeline lacks, because the thread that counted them found the
+    // timeline locked; 0: none.
     std::atomic<std::uint64_t> missed_max{0};
-    // End (time since process start) and highest live bytes of the newest bucket (span) of the
-    // series' timeline.
+    // End (in ns since process start) and highest live bytes of the newest bucket (span of time) of
+    // the series' timeline.
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
-  // Returns the series of `kind` (a Kind as a number, or series_host_rss) on `device` (CUDA
-  // ordinal; -1: the host), and makes it if needed. Null if there is no room (reason_ledger_full).
+  // Returns the series (all memory of one kind on one device) of `kind` and `device`, and makes it
+  // if needed. `kind`: a Kind as a number, or series_host_rss. `device`: CUDA ordinal; -1: the
+  // host. Null if there is no room (reason_ledger_full) or the lock cannot be had.
   Series* make_series(std::uint8_t kind, std::int32_t device) noexcept;
   // Returns the series (all memory of one kind on one device) of the group; null if it has none.
   Series* series_of(const Group& group) noexcept {
     return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;
   }
-  // Returns the data of the series that are not in the ledger's file.
+  // Returns the data of the series that are kept in this process only, not in the ledger's file.
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
   // Returns the group's row in the ledger. `id` must not be 0.
   Group& row(GroupId id) noexcept { return storage_.rows<Group>(RegionId::groups)[id.value]; }
   // Adds `count` live allocations of together `bytes` to the group's series (all memory of one kind
-  // on one device), and to the series' peak and timeline. The shard is the calling thread's.
-  // `now_ns`: time since process start.
+  // on one device), and to the series' peak and timeline. `ThreadShard`: the calling thread's own
+  // counters. `now_ns`: time since process start.
   void raise(ThreadShard&, const Group&, std::uint64_t count, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept;
-  // Subtracts one live allocation of `bytes` from the group's series. The shard is the calling
-  // thread's. `now_ns`: time since process start.
+  // Subtracts one live allocation of `bytes` from the group's series (all memory of one kind on one
+  // device). `ThreadShard`: the calling thread's own counters. `now_ns`: time since process start.
   void lower(ThreadShard&, const Group&, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
   // Stores the present live number and bytes of each group of the series (all memory of one kind on
-  // one device) as those at the series' peak. Does nothing if another thread is doing so. `now_ns`:
-  // time since process start.
+  // one device) as those at the series' peak. Does nothing if another thread is storing them.
+  // `now_ns`: time since process start.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
   // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series (all
   // memory of one kind on one device). `now_ns`: time of the change since process start.
   void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
-  // Number of devices (ordinals -1 to 62) whose series direct_ has; the series of other devices are
-  // searched for.
+  // Number of devices (ordinals -1 to 62) whose series are found by direct_. The series of other
+  // devices are searched for.
   static constexpr std::size_t direct_devices = 64;
 
   Storage& storage_;             // the memory of the ledger, with its tables

@@ -22,18 +22,18 @@ struct ModuleDescription {
   std::uint8_t build_id[sizeof(Module::build_id)] = {};  // the linker's id of the object's file
   std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
   // Path of the object's file as the loader knows it; empty for the program itself. The text is in
-  // the loader's memory, and valid as long as the object stays loaded.
+  // the loader's memory. It is valid as long as the object stays loaded.
   std::string_view path;
 
-  // Fills this description of a loaded object from the loader's one. Returns false if no part of
-  // the object is mapped. May be called inside dl_iterate_phdr's callback.
+  // Fills this description from the loader's description of a loaded object. Returns false if no
+  // part of the object is mapped. May be called inside dl_iterate_phdr's callback.
   bool read(const dl_phdr_info&) noexcept;
 
-  // Returns a hash of the object's load base, build id and path. The hash tells another object that
-  // is loaded at the same addresses later.
+  // Returns a hash of the object's load base, build id and path. The hash differs for another
+  // object that is later loaded at the same addresses.
   std::uint64_t identity() const noexcept;
   // Returns a hash of the file from which the object was loaded. The hash is equal for all objects
-  // from one file, or from files with one build id and equal extents. The argument is the loader's
+  // from one file, or from files with one build id and equal extents. `dl_phdr_info`: the loader's
   // description that read() was given.
   std::uint64_t file(const dl_phdr_info&) const noexcept;
 };

@@ -1,13 +1,13 @@
 // The ledger's modules table: loaded objects (the program and shared libraries) that occur in call
-// stacks. An object is looked up when a stack with a frame in it is stored, because it may be
-// unloaded later: its base, range, build id and path are copied then.
+// stacks. An object's base, range, build id and path are copied when a stack with a frame in the
+// object is stored, because the object may be unloaded later.
 //
-// A file that is loaded once more, at another address or from a copy, is recognised as the file
-// that it was. It gets another row only when a new stack through it is stored: a plugin may be
-// loaded and unloaded any number of times.
+// A file that is loaded again, at another address or from a copy, is recognised. It gets another
+// row only when a new stack through it is stored: a plugin may be loaded and unloaded any number of
+// times.
 //
-// dl_iterate_phdr calls back with the loader's lock held. So this table's lock is always the inner
-// one, and no foreign function is called under it.
+// dl_iterate_phdr calls back with the loader's lock held. So this table's lock is always taken
+// after the loader's, and no foreign function is called while it is held.
 #pragma once
 
 #include <cstdint>
@@ -27,39 +27,40 @@ struct ModuleDescription;
 // Finds the modules of stack frames and keeps their rows. A module is a loaded object: the program
 // or a shared library. The module epoch is a number that grows when a module is unloaded; an
 // address means one line of code only within an epoch. All threads may call the functions at any
-// time. Without the table's lock (LedgerLocked), a function does nothing, and returns false or 0.
+// time. If the table's lock cannot be had (LedgerLocked), a function does nothing, and returns
+// false or 0.
 class ModuleTable {
  public:
   // `storage`: the memory of the ledger that gets the rows; must outlive the object.
   explicit ModuleTable(Storage& storage) noexcept : storage_(storage) {}
-  // Maps memory for the table; must be called before other functions. `program`: path of the
+  // Maps memory for the table. Must be called before other functions. `program`: path of the
   // executable, which the loader does not tell; empty: unknown. Returns false if there is no
   // memory.
   bool create(StringRef program) noexcept;
 
-  // Asks the loader for the modules of these frames, unless they are known already. Must be called
-  // before other functions of the class are called with these frames. If the only unknown frames
-  // are outside all modules (code of a JIT compiler), asks only if a module was loaded since
+  // Asks the loader for the modules of these frames, unless the table knows them already. Must be
+  // called before other functions of the class are called with these frames. If the only unknown
+  // frames are outside all modules (code of a JIT compiler), asks only if a module was loaded since
   // the class asked last.
   void cover(std::span<const Frame> frames) noexcept;
-  // Makes rows in the ledger for those modules of these frames that have none, as far as there is
-  // room (reason_names_missing). Must be called after cover(), and before a stack of these frames
-  // is stored.
+  // Makes rows in the ledger for the modules of these frames that have none. If there is no room
+  // for a row, adds reason_names_missing to the ledger. Must be called after cover(), and before a
+  // stack of these frames is stored.
   void store_rows(std::span<const Frame> frames) noexcept;
 
   // Returns a hash of the frames' files and of the frames' offsets in these files. The hash is
   // equal for stacks that differ only in the addresses at which files were loaded. A frame in no
   // module counts with its address.
   std::uint64_t hash_of_locations(std::span<const Frame> frames) noexcept;
-  // Returns true if each frame has the file and offset of its counterpart in `stored`. `frames`:
-  // addresses that are valid now. `stored`: an array of equal length, with addresses that were
-  // valid in the module epoch `epoch` (Header::module_epoch).
+  // Returns true if each frame has the file, and the offset in the file, of the frame with its
+  // index in `stored`. `frames`: addresses that are valid at present. `stored`: an array of equal
+  // length, with addresses that were valid in the module epoch `epoch` (Header::module_epoch).
   bool are_same_locations(std::span<const Frame> frames, const Frame* stored,
                           std::uint64_t epoch) noexcept;
 
   // The addresses [start, end) of a loaded or unloaded module.
   struct Gone {
-    std::uint64_t start, end;  // `end` is exclusive
+    std::uint64_t start, end;  // the module's addresses; `end` is exclusive
   };
   // Compares the known modules with the loaded ones. Ends the rows of those that were unloaded, and
   // raises Header::module_epoch for each. Calls gone(range) for each, without holding a lock.
@@ -70,12 +71,12 @@ class ModuleTable {
     while (take_unmarked(generation, range)) gone(range);
   }
 
-  // Returns the path of the file that was mapped at the address `frame` in the module epoch `epoch`
-  // (a value of Header::module_epoch); empty if unknown. The text is in the ledger.
+  // Returns the path of the file that was mapped at the address `frame` in the module epoch
+  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch. The text is in the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:
-  // A module that is loaded now, as far as is known.
+  // A module that was loaded when the table last asked the loader.
   struct Known {
     std::uint64_t start, end;  // the module's addresses [start, end)
     std::uint64_t base;        // load base: address - base = address as in the file's tables
@@ -84,10 +85,13 @@ class ModuleTable {
     std::uint32_t row;         // row of the modules table; 0: not stored yet
     std::uint32_t file;        // row of the first module that was loaded from this module's file
   };
-  // Facts about a row of the modules table that are not in the ledger, by the row's number.
+  // Facts about a row of the modules table that are kept in this process only, not in the ledger.
   struct RowOfFile {
-    std::uint64_t file_hash;  // hash of the file (ModuleDescription::file()); 0: not its first row
-    std::uint32_t next;       // next row of a module from this row's file; 0 ends the list
+    // Hash of the file (ModuleDescription::file()), if this row is the file's first row; otherwise
+    // 0.
+    std::uint64_t file_hash;
+    // Next row with a module from the same file; 0: there is none.
+    std::uint32_t next;
   };
 
   // Returns the array of the known modules, sorted by address.
@@ -95,18 +99,18 @@ class ModuleTable {
   // Returns the known module that contains the address; null if there is none. The caller holds the
   // lock.
   Known* find(std::uint64_t address) const noexcept;
-  // Returns the index in known() of the lowest module that ends above this address; known_count_ if
-  // there is none. The caller holds the lock.
+  // Returns the index in known() of the lowest module that ends above the address `start`;
+  // known_count_ if there is none. The caller holds the lock.
   std::size_t lower_bound(std::uint64_t start) const noexcept;
-  // Result of coverage(): tells if known_ has the modules of all frames of a stack. `complete`:
-  // known_ has them, or the table's lock cannot be had. `missing`: a frame is in a loaded module
-  // that known_ lacks. `generated_code`: the frames that known_ lacks are in no module that was
-  // loaded at the last scan by cover().
+  // Result of coverage(), which tells if known_ has the modules of all frames of a stack.
+  // `complete`: known_ has them, or the table's lock cannot be had. `missing`: a frame is in a
+  // loaded module that known_ lacks. `generated_code`: the frames that known_ lacks were in no
+  // module at the last scan by cover().
   enum class Coverage { complete, generated_code, missing };
   // Tells if known_ has the modules of all these frames.
   Coverage coverage(std::span<const Frame> frames) noexcept;
-  // Adds the module's range to loaded_. `first`: true for a scan's first module, before which
-  // loaded_ is emptied.
+  // Adds the module's range of addresses to loaded_. `first`: true for a scan's first module;
+  // loaded_ is then emptied first.
   void note_loaded(const ModuleDescription&, bool first) noexcept;
   // Adds a loaded module to known_, and a row to the ledger if no row has its file. `file_hash`:
   // hash of the file, from ModuleDescription::file().
@@ -122,8 +126,8 @@ class ModuleTable {
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
-  // Returns true if the code at `offset` from the load base of the file had the address `Frame` in
-  // the module epoch `epoch` (a value of Header::module_epoch). `file`: first row of the file.
+  // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
+  // module epoch `epoch`. `epoch`: a value of Header::module_epoch. `file`: first row of the file.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
@@ -134,12 +138,12 @@ class ModuleTable {
   // lock.
   template <class Visit>
   void each_location(std::span<const Frame> frames, const Visit& visit) const noexcept;
-  // Marks each module of known_ that is loaded now with a new generation (number of a scan of the
-  // loaded modules). Returns the generation; 0 if the table's lock cannot be had.
+  // Gives all modules of known_ that are loaded at present a new generation (number of a scan of
+  // the loaded modules). Returns the generation; 0 if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
-  // Removes one unloaded module from known_: one whose generation is older than `generation`. Ends
-  // its row, raises Header::module_epoch, and sets the range to the module's addresses. Returns
-  // false if there is no such module.
+  // Removes one unloaded module from known_: one whose generation is lower than `generation`. Ends
+  // the module's row, raises Header::module_epoch, and sets `Gone` to the module's addresses.
+  // Returns false if there is no such module.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
   Storage& storage_;   // the memory of the ledger, with its tables
@@ -149,8 +153,8 @@ class ModuleTable {
   std::size_t known_count_ = 0, known_capacity_ = 0;
   Mapping rows_of_files_;         // array of RowOfFile, by row
   std::uint64_t generation_ = 1;  // number of the last scan for unloaded modules
-  // Array of Gone: ranges of all modules that were loaded at the last scan by cover(). An address
-  // in one of them belongs to a module, another one to generated code.
+  // Array of Gone: address ranges of all modules that were loaded at the last scan by cover(). An
+  // address outside of them belongs to generated code.
   Mapping loaded_;
   std::size_t loaded_count_ = 0;  // number of ranges in loaded_
   // Number of modules that the loader had ever loaded (dlpi_adds) at the last scan by cover().

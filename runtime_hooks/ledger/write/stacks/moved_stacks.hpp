@@ -1,7 +1,7 @@
-// A cache of call stacks that were stored with other addresses than they have now, because a file
-// of theirs was unloaded and loaded again elsewhere. The cache finds them by their present
-// addresses. It is bounded, and in this process's memory only. The stack table finds a stack that
-// is not in the cache by the offsets in its files, which takes a lock.
+// A cache of moved call stacks. A stack has moved if a file of its frames was unloaded and loaded
+// again at other addresses since the stack was stored. The cache finds such stacks by their present
+// addresses, without a lock. It is bounded, and in this process's memory only. The stack table
+// finds a stack that the cache lacks by the offsets in its files, which takes a lock.
 #pragma once
 
 #include <atomic>
@@ -13,27 +13,28 @@
 
 namespace cuwarden::ledger {
 
-// Maps the present addresses of moved call stacks (of files that were unloaded and loaded again
-// elsewhere) to their rows in the stacks table.
+// Maps the present addresses of moved call stacks to their rows in the stacks table. A stack has
+// moved if a file of its frames was unloaded and loaded again elsewhere.
 class MovedStacks {
  public:
   static constexpr std::size_t most_frames = 128;  // stacks with more frames are not cached
 
-  // Returns the row in the stacks table of the stack that has these frames now; 0 if the cache has
-  // none, or if the entry is just changing. `hash`: hash of `frames` and `truncated`, computed as
-  // for insert(). `truncated`: true if outer frames were cut off. Takes no lock.
+  // Returns the row in the stacks table of the moved stack that has these frames at present.
+  // Returns 0 if the cache lacks the stack, or if another thread is changing the stack's entry.
+  // `hash`: hash of `frames` and `truncated`, computed as for insert(). `truncated`: true if outer
+  // frames were cut off. Takes no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
 
-  // Adds the stack in `row` of the stacks table, which has these frames now. Another stack may
-  // leave the cache for it. Stacks of more than most_frames frames are not added, and none if there
-  // is no memory. `hash`: hash of `frames` and `truncated`. `truncated`: true if outer frames were
-  // cut off. The caller holds the stack table's lock.
+  // Adds a moved stack, which has these frames at present. `row`: row of the stack in the stacks
+  // table. Another stack may leave the cache to make room. Does nothing if there are more than
+  // most_frames frames, or if there is no memory. `hash`: hash of `frames` and `truncated`.
+  // `truncated`: true if outer frames were cut off. The caller holds the stack table's lock.
   void insert(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
               std::uint32_t row) noexcept;
   // Removes all stacks with a frame at the addresses [start, end) from the cache, because the
-  // module there was unloaded. The ledger's rows of these stacks stay. The caller holds the stack
-  // table's lock.
+  // module there was unloaded. The stacks stay in the ledger. The caller holds the stack table's
+  // lock.
   void retire(std::uint64_t start, std::uint64_t end) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// The ledger's table of Python functions. Functions with equal contents have one row, so that a
-// file that is loaded again gives the same stacks.
+// The ledger's table of Python functions. Functions with equal contents share one row. So call
+// stacks are equal even if a Python file was loaded again.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace cuwarden::ledger {
 
-// A Python function to be stored. The texts and bytes are copied.
+// A Python function to be stored in the ledger, which copies its texts and bytes.
 struct PythonFunction {
-  std::string_view file, name;
-  std::uint32_t first_line = 0;
-  // Bytes that map instructions to lines, and their format (PythonCode::lines_format).
+  std::string_view file, name;   // path of the source file, and name of the function
+  std::uint32_t first_line = 0;  // line at which the function begins
+  // CPython's table that maps the function's instructions to lines.
   std::span<const std::uint8_t> lines;
-  std::uint32_t lines_format = 0;
+  std::uint32_t lines_format = 0;  // format of `lines` (PythonCode::lines_format)
 };
 
 // Stores Python functions in the ledger. After create(), all threads may call intern() at any time.
@@ -28,15 +28,17 @@ class PythonTable {
   // Maps memory for the index. Must be called before other functions. Returns false if there is no
   // memory.
   bool create() noexcept { return ids_.create(); }
-  // Returns the row of the function, and stores it if it is new. Returns 0 if there is no room
-  // (reason_names_missing) or the table's lock cannot be had.
+  // Returns the row of the function, and stores the function if it is new. Returns 0 if there is no
+  // room (reason_names_missing) or the table's lock cannot be had.
   std::uint32_t intern(const PythonFunction&) noexcept;
 
  private:
+  // Returns the row of a function with equal contents; 0 if there is none. `hash`: hash of the
+  // contents.
   std::uint32_t find(std::uint64_t hash, const PythonFunction&) const noexcept;
 
-  Storage& storage_;
-  IdTable ids_;  // rows by the hash of their contents; its lock guards this table
+  Storage& storage_;  // the memory of the ledger, with its tables
+  IdTable ids_;       // rows by the hash of their contents; its lock guards this table
 };
 
 }  // namespace cuwarden::ledger

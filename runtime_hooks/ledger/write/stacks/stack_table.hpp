@@ -1,9 +1,9 @@
 // The ledger's stacks table: call stacks, each stored once. A known stack is found without a lock;
 // all frames are compared.
 //
-// Two stacks are equal if their frames have equal offsets in equal files, at any addresses of the
-// files. So a stack keeps its id when a file of it is unloaded and loaded again elsewhere. The row
-// has the addresses with which the stack was stored first.
+// Two stacks are equal if their frames have equal offsets in equal files, wherever the files were
+// loaded. So a stack keeps its id when one of its files is unloaded and loaded again elsewhere. The
+// row keeps the addresses that the stack had when it was stored.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ class StackTable {
   // Returns the id of the stack with these frames, and stores the stack if it is new. Returns 0 if
   // there is no room (reason_ledger_full) or the table's lock cannot be had. `frames`: innermost
   // first; each is an address inside the call instruction. `truncated`: true if outer frames were
-  // cut off. `added`: set to true if the stack is new and was stored, otherwise to false; may be
-  // null.
+  // cut off. `added`: may be null; otherwise set to true if this call has stored the stack, and to
+  // false if not.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
-  // Calls visit(path) for each frame of the stack. `path`: that of the frame's module (the program
-  // or a library); empty if unknown. Stops when a call returns false. Returns true if all calls
-  // returned true, and false otherwise or for the id 0.
+  // Calls visit(path) for each frame of the stack, until a call returns false. `path`: path of the
+  // frame's module (the program or a library); empty if unknown. Returns true if all calls returned
+  // true. Returns false otherwise, and for the id 0.
   template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
@@ -46,40 +46,43 @@ class StackTable {
       if (!visit(modules_.path_at(frames[i], stack.module_epoch))) return false;
     return true;
   }
-  // Ends the rows of modules that were unloaded; must be called after a dlclose. Stacks through an
-  // unloaded module are no longer found by their addresses, where other code may be loaded. A
-  // caller that has cached a StackId or GroupId by addresses must drop it.
+  // Ends the rows of modules that were unloaded. Must be called after a dlclose. Stacks through an
+  // unloaded module are then not found by their addresses any more, since other code may be loaded
+  // there. A caller that has cached a StackId or GroupId by addresses must drop it.
   void modules_changed() noexcept;
 
  private:
   // Removes all stacks with a frame in this range of addresses from the index by addresses, because
-  // other code may be loaded there. The rows of these stacks stay.
+  // other code may be loaded there. The stacks stay in the ledger.
   void retire(ModuleTable::Gone range) noexcept;
-  // Returns the row of the stack that was stored with these very addresses; 0 if there is none.
-  // `hash`: hash of `frames` and `truncated`. Takes no lock.
+  // Returns the row of the stack that was stored with exactly these addresses; 0 if there is none.
+  // `hash`: hash of `frames` and `truncated`. `truncated`: true if outer frames were cut off. Takes
+  // no lock.
   std::uint32_t find(std::uint64_t hash, std::span<const Frame> frames,
                      bool truncated) const noexcept;
-  // Returns the row of a stack whose frames have equal offsets in equal files, at any addresses; 0
-  // if there is none. `hash_of_locations`: hash of these files and offsets.
+  // Returns the row of a stack whose frames have the same files and offsets in them, wherever the
+  // files were loaded; 0 if there is none. `hash_of_locations`: hash of these files and offsets.
+  // `truncated`: true if outer frames were cut off.
   std::uint32_t find_by_locations(std::uint64_t hash_of_locations, std::span<const Frame> frames,
                                   bool truncated) noexcept;
-  // Returns the row of the stack by its addresses or, failing that, by its files and offsets; 0 if
-  // there is none. A stack found by its files is from now on found by these addresses. The caller
-  // holds the table's lock.
+  // Returns the row of the stack, found by its addresses or else by its files and offsets; 0 if
+  // there is none. A stack that was found by its files is then entered under these addresses, too.
+  // `hash`: hash of `frames` and `truncated`. The caller holds the table's lock.
   std::uint32_t find_again(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                            std::uint64_t hash_of_locations) noexcept;
   // Stores a new stack, and returns its row; 0 if there is no room (reason_ledger_full). The caller
   // holds the table's lock.
   std::uint32_t add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                     std::uint64_t hash_of_locations) noexcept;
-  // True if the stack in this row was stored with these addresses. It must have as many frames.
+  // True if the stack in this row was stored with these addresses. The stack must have as many
+  // frames as `frames`.
   bool has_addresses(std::uint32_t row, std::span<const Frame> frames) const noexcept;
 
   Storage& storage_;          // the memory of the ledger, with its tables
   ModuleTable& modules_;      // the ledger's table of loaded object files
   IdTable ids_;               // rows by the addresses of their frames; its lock guards this table
   IdTable ids_by_locations_;  // rows by the files and offsets of their frames; none is removed
-  MovedStacks moved_;         // rows of stacks that have other addresses now than in their row
+  MovedStacks moved_;         // rows of stacks whose addresses have changed since they were stored
 };
 
 }  // namespace cuwarden::ledger

@@ -15,36 +15,48 @@ namespace cuwarden {
 
 // The totals of one kind of memory on one device.
 struct LiveTotal {
-  TotalRow row;
-  Trend trend;  // live bytes of the last minutes
+  TotalRow row;  // the totals
+  Trend trend;   // live bytes over the last five minutes
 };
 
-// A process of the live view.
+// A process of the live view, with all that the view shows of it but its call stacks.
 struct LiveProcess {
-  ProcessRow row;
-  std::vector<DeviceRow> devices;
-  std::vector<LiveTotal> totals;
-  std::vector<WaitingRow> waiting;  // requests of the process that wait for memory
-  Trend trend;                      // live bytes of all kinds and devices of the last minutes
+  ProcessRow row;                  // numbers of the whole process
+  std::vector<DeviceRow> devices;  // devices that the process has used
+  std::vector<LiveTotal> totals;   // totals of each kind of memory on each device
+  // Refused requests of the process that cuwarden still tries to serve.
+  std::vector<WaitingRow> waiting;
+  // Live bytes of all kinds of memory on all devices over the last five minutes.
+  Trend trend;
 };
 
-// The allocations of one call stack, or of several that are folded together.
+// A line of the list of call stacks: the allocations of one stack, or of several that are folded
+// into one line.
 struct LiveStack {
-  // Row of the stack's group in the ledger; 0: several groups.
+  // Row of the stack's group in the ledger; 0: several stacks are folded.
   std::uint32_t group = 0;
-  StackRow row;              // figures; `kind` is empty and `api` null if stacks differ in it
-  std::string location{};    // user's line of code, as in reports: "a.cpp:7 in f"; empty: unknown
-  std::string module{};      // file name of its library or program; empty: unknown
-  std::uint64_t stacks = 1;  // number of stacks that are folded together
+  // Figures of the allocations. If folded stacks differ in kind or device, `kind` is empty and
+  // `device` null. If they differ in the function, `api` is null.
+  StackRow row;
+  // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: unknown. For
+  // folded stacks, the text that they share.
+  std::string location{};
+  // File name of the library or the program with that code; empty: unknown, or folded stacks differ
+  // in it.
+  std::string module{};
+  std::uint64_t stacks = 1;  // number of stacks in the line
 };
 
 // All that the live view of `cuwarden top` knows at one moment. Texts are printable.
 struct LiveData {
-  std::vector<LiveProcess> processes;
-  // The process that is open: its call stacks, and the parts of its devices' used memory.
+  std::vector<LiveProcess> processes;  // all processes of the view, also ended ones
+  // Call stacks of the process that the user has opened, one for each group; empty: no process is
+  // open.
   std::vector<LiveStack> stacks{};
+  // Parts of the used memory of the devices of the process that the user has opened.
   std::vector<model::AccountItem> accounts{};
-  // The call stack that is open; null: it is still being looked up.
+  // Frames of the call stack that the user has opened; null: no stack is open, or it is still being
+  // looked up.
   std::optional<StackLines> whole_stack{};
 };
 

@@ -11,35 +11,40 @@
 
 namespace cuwarden {
 
-// Returns the text that tells a line of the list of stacks from all others.
+// Returns the key of a line in the list of call stacks: a text that no other line of the list has.
 std::string key_of(const LiveStack&);
-// Returns the words about the state of a process: that it has ended, waits for memory, or how many
-// of its requests were refused and rescued. Empty if there is nothing to say.
+// Returns words about the state of a process: "ended"; or that a request waits for memory, and how
+// many requests were refused and rescued so far. Empty if there is nothing to say.
 std::string state_text(const LiveProcess&);
-// Returns the text of the column by which stacks are folded; empty for LiveFold::stack.
+// Returns the stack's text in the column by which stacks are folded. Stacks with the same text
+// become one line. Empty for LiveFold::stack.
 std::string fold_text(LiveFold, const LiveStack&);
 
-// Returns the processes of the list, in its order. They belong to the data.
+// Returns the processes that match the filter of the list of processes, in the order of the list:
+// ended ones come last. The pointers are to elements of LiveData::processes.
 std::vector<const LiveProcess*> listed_processes(const LiveState&, const LiveData&);
 
-// The lines of the list of stacks.
+// The lines of the list of call stacks, filtered, folded and sorted.
 struct ListedStacks {
-  std::vector<const LiveStack*> lines;  // in the order of the list
-  std::deque<LiveStack> folded;         // lines of several stacks; others belong to the data
+  // Lines in the order of the list; pointers to elements of LiveData::stacks or of `folded`.
+  std::vector<const LiveStack*> lines;
+  std::deque<LiveStack> folded;  // lines that fold several stacks
 };
-// Returns the stacks of the list, in its order.
+// Returns the lines of the list of call stacks for the process that the user has opened.
 ListedStacks listed_stacks(const LiveState&, const LiveData&);
 
-// Finds the selected line of a list again, and sets LiveList::index. If the line is gone, the line
-// that has its index now is selected. `keys`: those of the lines, in their order.
+// Finds the selected line of the list by its key, LiveList::selected, and sets LiveList::index. If
+// no line has this key, selects the line that has the index, or the last line. `keys`: keys of all
+// lines, in the order of the list.
 void find_selected(const std::vector<std::string>& keys, LiveList&);
-// Returns the keys of the lines of the page's list; none for the page of a call stack.
+// Returns the keys of all lines of the open page's list, in the order of the list; empty for the
+// page of a call stack, which has no list.
 std::vector<std::string> listed_keys(const LiveState&, const LiveData&);
 
 // Returns the columns by which the list of the page can be sorted, from left to right.
 std::span<const LiveOrder> orders_of(LivePage);
-// True if the list needs the names of all stacks of the process that is open: for its filter, its
-// folds or its order.
+// True if all call stacks of the process that the user has opened need names, because the list is
+// filtered, folded or sorted by them.
 bool needs_all_names(const LiveState&);
 
 }  // namespace cuwarden

@@ -13,33 +13,36 @@
 
 namespace cuwarden {
 
-// Lines with the terminal sequences of their colours; an empty sequence: plain.
+// Lines of text, each with the terminal sequence of its colour. An empty sequence: the line has no
+// colour.
 using ColouredLines = std::vector<std::pair<std::string, std::string_view>>;
 
-// Each function adds the lines of a page, and leaves the screen's last row free. They set in the
-// state what depends on the size of the screen.
-
-// Adds the list of all processes.
+// Adds the lines of the page that lists all processes. Leaves the screen's last row free. Sets
+// LiveList::first and LiveList::visible of the list.
 void add_process_list(LiveState&, const LiveData&, const LiveScreen&, ScreenLines&);
-// Adds the process that is open: facts about it, and the list of its call stacks.
+// Adds the lines of the page of one process: facts about it, and the list of its call stacks.
+// Leaves the screen's last row free. Sets LiveList::first and LiveList::visible of the list.
 void add_process_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLines&);
-// Adds the call stack that is open.
+// Adds the lines of the page that shows one whole call stack. Leaves the screen's last row free.
+// Sets LiveState::scroll and LiveState::most_scroll.
 void add_stack_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLines&);
 
-// Adds the lines from `first` on that fit the screen, and sets how far they can be scrolled.
+// Adds the lines from index LiveState::scroll on that fit the screen above its last row. Sets
+// LiveState::most_scroll, and lowers LiveState::scroll to it.
 void add_scrolled(const ColouredLines& lines, LiveState&, const LiveScreen&, ScreenLines&);
-// Returns the width of a sparkline on the screen in letters.
+// Returns the width in letters that sparklines, rows of bars about the live bytes over time, have
+// on this screen.
 std::size_t sparkline_width(const LiveScreen&);
-// Returns the mark behind the title of the column by which the list is sorted: "*", or "^" if the
-// list is reversed; empty for other columns.
+// Returns the mark behind the heading of the column: "*" if the list is sorted by it, or "^" if the
+// order is reversed; empty for other columns.
 std::string order_mark(const LiveList&, LiveOrder column);
 
-// The lines of a list that the screen shows.
+// The range of lines of a list that the screen shows.
 struct ShownLines {
-  std::size_t first = 0, end = 0;  // index of the first one, and of the first one behind the last
+  std::size_t first = 0, end = 0;  // index of the first line, and index behind the last
 };
-// Returns the lines of the list that fit `rows` rows, the selected one among them, and sets
-// LiveList::first and LiveList::visible. `count`: number of the list's lines.
+// Returns the lines of the list that fit `rows` rows of the screen; the selected line is among
+// them. Sets LiveList::first and LiveList::visible. `count`: number of all lines of the list.
 ShownLines shown_lines(LiveList&, std::size_t count, std::size_t rows);
 
 }  // namespace cuwarden

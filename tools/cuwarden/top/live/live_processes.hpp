@@ -17,50 +17,61 @@
 
 namespace cuwarden {
 
-// Reads the processes that the live view shows. A process that ends stays, as it was last.
+// Reads the processes that the live view shows. A process that has ended keeps the numbers that
+// were read last.
 class LiveProcesses {
  public:
-  // Adds a process. LedgerFile: its ledger; not null.
+  // Adds a running process, and reads its numbers. `LedgerFile`: the process's ledger; not null.
   void add(pid_t, std::unique_ptr<LedgerFile>);
-  // Adds all running processes that have a ledger and are not known yet. Removes ended processes
-  // if there are many; the one with the key `kept` stays (key_of()).
+  // Adds all running processes that have a ledger and were not added before. If more than twenty
+  // ended processes are there, removes those that ended first. `kept`: key (key_of()) of the
+  // process that stays in any case.
   void search(const std::string& kept);
-  // Removes the process with this key (key_of()) if it has ended.
+  // Removes the process with this key (key_of()) if it has ended. To be called when its page is
+  // closed.
   void leave(const std::string& key);
-  // Takes a sample of each process.
+  // Reads the present numbers (a sample) of each process that still runs.
   void sample();
 
-  // Reads all that the page of the state shows.
+  // Sets the data to all that the page LiveState::page shows.
   void read(const LiveState&, LiveData&);
-  // Asks for the names of the groups (rows in the ledger of the process that is open); `all`: true
-  // asks for those of all groups. Returns true if names in the data have changed.
+  // Looks up names of call sites of the process that the user has opened, and puts new ones into
+  // the data. `groups`: rows in the process's ledger of groups to look up. `all`: true: looks up
+  // those of all groups in the data, too. Returns true if names in the data were set anew.
   bool name(const LiveState&, const std::vector<std::uint32_t>& groups, bool all, LiveData&);
-  // True if more names will be known soon.
+  // True if names of call sites of the process that the user has opened are still being looked up.
   bool is_looking_up_names(const LiveState&);
 
  private:
-  // A kind of memory and the ordinal of its device.
+  // A kind of memory, and the CUDA ordinal of its device; -1 for host memory.
   using SeriesKey = std::pair<Kind, std::int32_t>;
+  // A process of the live view, and all that is known of it.
   struct Process {
-    Watched watched;
-    std::map<SeriesKey, History> histories{};
-    // Value of CLOCK_MONOTONIC before which the device's account is not made anew, and the account.
+    Watched watched;                           // reads the process, and has its samples
+    std::map<SeriesKey, History> histories{};  // live bytes over time
+    // Value of CLOCK_MONOTONIC before which `accounts` is not made anew.
     std::uint64_t next_account_ns = 0;
-    std::vector<model::AccountItem> accounts{};
-    std::uint64_t ended_ns = 0;  // value of CLOCK_MONOTONIC when the end was seen; 0: it runs
-    // Number of call sites whose names were known when they were last put into the data.
+    std::vector<model::AccountItem> accounts{};  // parts of the used memory of devices
+    // Value of CLOCK_MONOTONIC when the end was seen; 0: the process runs.
+    std::uint64_t ended_ns = 0;
+    // CallSiteNames::revision() when names were last put into the data.
     std::uint64_t names_seen = 0;
   };
   using Processes = std::map<pid_t, Process>;
 
-  // Returns the process that is open; null if there is none.
+  // Returns the process that the user has opened (LiveState::process); null if there is none.
   Process* opened_in(const LiveState&);
+  // Returns the numbers of the process that the live view shows.
   static LiveProcess read(Process&);
+  // Finds the parts of the devices' used memory anew (Process::accounts). Does nothing if the
+  // process has ended, or if this would take more than about a fiftieth of the command's time.
   static void read_accounts(Process&);
+  // Puts the call stacks and the accounts of the process into the data.
   static void read_stacks(Process&, LiveData&);
+  // Puts the names of call sites that are known so far into LiveData::stacks.
   static void put_names(Process&, LiveData&);
 
-  Processes processes_;
+  Processes processes_;  // processes of the live view by pid
 };
 
 }  // namespace cuwarden

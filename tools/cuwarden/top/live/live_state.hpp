@@ -11,14 +11,15 @@
 
 namespace cuwarden {
 
-// Pages of the live view: the list of all processes, one process with its call stacks, one whole
-// call stack.
+// Pages of the live view. processes: the list of all processes. process: one process with the list
+// of its call stacks. stack: one whole call stack.
 enum class LivePage : std::uint8_t { processes, process, stack };
 
-// The column by which a list is sorted. bytes: live bytes. rate: allocations per second.
-// allocations: allocations since the start. age: time since the start of the process. text: the
-// last column, which is the program or the line of code. Lists are sorted by pid and text from the
-// lowest on, by all others from the highest.
+// The column by which a list is sorted. bytes: live bytes. peak: highest live bytes. count: number
+// of live allocations. growth: change of the live bytes per minute. rate: allocations per second.
+// allocations: number of allocations since the start. age: time since the start of the process.
+// text: the last column, which is the program or the line of code. Lists are sorted by pid and text
+// from the lowest on, by all others from the highest.
 enum class LiveOrder : std::uint8_t {
   bytes,
   peak,
@@ -31,48 +32,57 @@ enum class LiveOrder : std::uint8_t {
   text
 };
 
-// The column that stacks must share to be folded into one line. stack: none is folded.
+// The column by which call stacks are folded: stacks with the same module, the same CUDA function
+// (call), or the same kind of memory and device become one line. stack: no stacks are folded.
 enum class LiveFold : std::uint8_t { stack, module, call, kind };
 
-// State of one list.
+// State of a list: its order, its filter, the selected line, and the lines that are shown.
 struct LiveList {
-  LiveOrder order = LiveOrder::bytes;
-  bool reversed = false;
-  std::string filter{};  // text that lines must contain; empty: all lines are shown
-  // Key of the selected line (key_of()); empty: the first line, whichever that is. The selection
-  // stays with its line when the order changes.
+  LiveOrder order = LiveOrder::bytes;  // column by which the list is sorted
+  bool reversed = false;               // true: the order of the lines is reversed
+  std::string filter{};                // text that lines must contain; empty: all lines are shown
+  // Key of the selected line (key_of()), which stays selected when the order changes. Empty: the
+  // first line is selected, also if another line comes first.
   std::string selected{};
   std::size_t index = 0;  // index of the selected line in the list
-  std::size_t first = 0;  // index of the first line that is shown
-  // Number of the list's lines that the screen has shown last.
+  std::size_t first = 0;  // index of the uppermost line on the screen
+  // Number of lines of the list that fitted the screen when it was drawn last.
   std::size_t visible = 1;
 };
 
-// State of the live view.
+// State of the live view: the page that is shown, and the state of the lists.
 struct LiveState {
-  LivePage page = LivePage::processes;
-  bool help = false;    // true: the list of keys hides the page
-  bool typing = false;  // true: letters go into the filter of the list
-  bool quits = false;   // true once the user has quit
-  LiveList processes{}, stacks{};
-  LiveFold fold = LiveFold::stack;
-  // Folded line that is open: stacks of it alone are listed. `within_fold`: the fold that made the
-  // line; LiveFold::stack: none is open. `within`: text that its stacks share in that column.
+  LivePage page = LivePage::processes;  // the page that is shown
+  bool help = false;                    // true: the list of keys is shown in place of the page
+  bool typing = false;                  // true: letters that the user types go into the filter
+  bool quits = false;                   // true once the user has quit
+  LiveList processes{}, stacks{};       // the lists of processes and of call stacks
+  LiveFold fold = LiveFold::stack;      // column by which stacks are folded
+  // Fold that made the folded line that the user has opened; only stacks of this line are listed.
+  // LiveFold::stack: no folded line is open.
   LiveFold within_fold = LiveFold::stack;
+  // Text that the stacks of the opened folded line share (fold_text()); empty: no folded line is
+  // open.
   std::string within{};
-  std::string process{};    // key of the process that is open (key_of()); empty: none
-  std::uint32_t stack = 0;  // group of the call stack that is open
-  std::size_t scroll = 0;   // lines of the whole call stack, or of the help, above the screen
-  // Most lines by which these can be scrolled, as they were drawn last.
+  // Key (key_of()) of the process that the user has opened last; empty: none.
+  std::string process{};
+  // Row in the ledger of the group whose call stack the user has opened last.
+  std::uint32_t stack = 0;
+  // Number of lines of the whole call stack, or of the list of keys, that are scrolled away above
+  // the screen.
+  std::size_t scroll = 0;
+  // Highest useful value of `scroll`, set when the screen was drawn last.
   std::size_t most_scroll = 0;
 };
 
-// Returns the text that tells the process from all others: its pid and start.
+// Returns the key of the process, its pid and start: a text that no other process has.
 std::string key_of(const ProcessRow&);
-// Returns the process that is open; null if there is none, or if the data lacks it.
+// Returns the process that the user has opened (LiveState::process), an element of
+// LiveData::processes; null if there is none.
 const LiveProcess* open_process(const LiveState&, const LiveData&);
 
-// Changes the state as the key says. The data are those that the screen shows.
+// Handles a key that the user has pressed: changes the state. `LiveData`: the data that the screen
+// shows.
 void press(LiveState&, const Key&, const LiveData&);
 
 }  // namespace cuwarden

@@ -13,18 +13,18 @@ namespace cuwarden {
 
 // The screen for which the live view is drawn.
 struct LiveScreen {
-  std::size_t columns = 80, rows = 24;  // size in letters
-  bool colour = false;                  // true: lines are coloured by terminal sequences
-  bool ascii = false;                   // true: only ASCII can be shown
+  std::size_t columns = 80, rows = 24;  // letters in a line, and lines
+  bool colour = false;                  // true: lines may have terminal sequences of colours
+  bool ascii = false;                   // true: the terminal can show only ASCII
 };
 
-// Returns the lines of the screen, as many as it has rows or fewer, each with a line feed. Lines
-// are cut at the screen's right side. Changes in the state what depends on the size of the screen:
-// the lines that are shown of each list.
+// Returns the lines of the screen, at most one for each of its rows, each with a line feed. Lines
+// are cut at the screen's right side. Sets in the state which lines of lists and texts are shown,
+// since the size of the screen decides this.
 std::string live_text(LiveState&, const LiveData&, const LiveScreen&);
 
-// Returns the groups of the call stacks that live_text() has drawn last, if the list of a process
-// is open.
+// Returns the groups, by their rows in the ledger, of the call stacks that live_text() has drawn
+// last. Empty unless the page of a process is open. Folded lines have no group.
 std::vector<std::uint32_t> drawn_groups(const LiveState&, const LiveData&);
 
 }  // namespace cuwarden

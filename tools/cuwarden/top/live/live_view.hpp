@@ -10,9 +10,10 @@
 
 namespace cuwarden {
 
-// Shows the live view until a key or a signal ends it. `pid`: the process that is open at first,
-// with its ledger; 0 with null: the list of all processes. Returns the signal by which the command
-// must end; 0: a key ended the view, or the terminal no longer exists.
+// Shows the live view until a key or a signal ends it. `pid`: id of the process whose page is shown
+// at first; 0: the list of all processes is shown. `LedgerFile`: that process's ledger; null if
+// `pid` is 0. Returns the signal by which the command must end; 0: a key ended the view, or the
+// terminal no longer exists.
 int show_live(Terminal&, pid_t pid, std::unique_ptr<LedgerFile>);
 
 }  // namespace cuwarden
