@@ -22,23 +22,10 @@ using ledger::EndReason;
 using ledger::RegionId;
 
 model::Text end_reason_name(EndReason reason) {
-  switch (reason) {
-    case EndReason::running:
-      return "running";
-    case EndReason::exit:
-      return "exit";
-    case EndReason::underscore_exit:
-      return "_exit";
-    case EndReason::quick_exit:
-      return "quick_exit";
-    case EndReason::abort:
-      return "abort";
-    case EndReason::signal:
-      return "signal";
-    case EndReason::unknown:
-      break;
-  }
-  return std::nullopt;
+  static constexpr std::string_view names[] = {"running", "exit",   "_exit", "quick_exit",
+                                               "abort",   "signal", ""};
+  static_assert(std::size(names) == static_cast<std::size_t>(EndReason::unknown) + 1);
+  return model::text_or_null(names[static_cast<std::size_t>(reason)]);
 }
 
 std::vector<std::string> words(std::string_view zero_separated) {
