@@ -5,11 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/cgroup_memory.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
@@ -43,11 +43,8 @@ std::vector<std::string> words(std::string_view zero_separated) {
 
 std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& options) noexcept {
   if (options.end_ns) return *options.end_ns;
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::uint64_t now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-                               static_cast<std::uint64_t>(now.tv_nsec);
-  return now_ns > process.start_monotonic_ns ? now_ns - process.start_monotonic_ns : 0;
+  const std::uint64_t now = now_ns();
+  return now > process.start_monotonic_ns ? now - process.start_monotonic_ns : 0;
 }
 
 std::string iso_8601(std::int64_t realtime_ns) {
