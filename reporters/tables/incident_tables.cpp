@@ -100,14 +100,6 @@ constexpr std::string_view left_out_names[] = {"",
                                                "page_cache"};
 static_assert(std::size(left_out_names) == ledger::left_out_count);
 
-// Returns the value of the setting in the process; empty if the ledger has none.
-std::string_view setting_of(const ledger::Reader& reader, std::string_view name) {
-  for (std::uint64_t row = 1; row < reader.rows(RegionId::settings); ++row)
-    if (const auto setting = reader.setting(row); setting && setting->name == name)
-      return setting->value;
-  return {};
-}
-
 // Returns the name of the setting that turns the rung off; null if the reason is another one.
 model::Text setting_against(const ledger::Reader& reader, ledger::Rung rung,
                             ledger::LeftOut reason) {
