@@ -210,8 +210,8 @@ void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLooku
 model::Overhead overhead_of(const ledger::ProcessView& process) {
   model::Overhead row;
   row.recorded_calls = process.recorded_calls;
-  // Time is sampled. Without a sample it is unknown.
-  if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
+  // The time is not measured.
+  if (process.recorded_calls == 0) row.shim_ns = 0;
   row.ledger_bytes = process.ledger_bytes;
   return row;
 }

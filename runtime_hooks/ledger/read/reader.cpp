@@ -158,7 +158,6 @@ ProcessView Reader::process() const noexcept {
   view.recorded_calls = get(header.recorded_calls);
   const std::uint64_t hooks = rows(RegionId::hooks);
   for (std::uint64_t i = 0; i < hooks; ++i) view.recorded_calls += calls_of(i);
-  view.shim_ns = get(header.shim_ns);
   view.unknown_frees = get(header.unknown_frees);
   view.superseded = get(header.superseded);
   view.pinned_served_count = get(header.pinned_served_count);
