@@ -1,4 +1,5 @@
-// The difference between the leaks of two reports, or of a report and a baseline, by fingerprint.
+// The difference, by fingerprint, between the leaks of two reports, or of a report and a baseline
+// (file of known leaks).
 #pragma once
 
 #include <cstddef>
@@ -10,30 +11,34 @@
 
 namespace cuwarden {
 
-// A fingerprint, with its leaks before and now. The pointers are not owned.
+// A fingerprint whose leaks differ between two reports, with both. The pointers are not owned.
 struct ChangedLeak {
-  const std::string* fingerprint = nullptr;   // never null
-  const FingerprintedLeak* before = nullptr;  // null: the leak is new
-  const FingerprintedLeak* now = nullptr;     // null: the leak is gone
+  const std::string* fingerprint = nullptr;  // never null
+  // Leak in the earlier report or the baseline; null: the leak is new.
+  const FingerprintedLeak* before = nullptr;
+  const FingerprintedLeak* now = nullptr;  // leak in the later report; null: the leak is gone
 };
 
-// The leaks that changed, the largest first: by their bytes, for changed figures by the change. A
-// leak has grown if it has more bytes or more allocations than before.
+// The leaks that differ between an earlier and a later report. A leak has grown if it has more
+// bytes or more allocations than before. Each list is sorted, largest first: new and gone leaks by
+// their bytes, the others by the change of their bytes.
 struct Difference {
   std::vector<ChangedLeak> added, grown, shrunk, gone;
-  std::size_t unchanged = 0;   // number of fingerprints whose figures are the same
-  std::size_t suppressed = 0;  // number of fingerprints that are suppressed now, and so not gone
+  std::size_t unchanged = 0;  // number of fingerprints whose figures are the same in both reports
+  // Number of fingerprints that only the earlier report lists, since the later one suppresses them.
+  std::size_t suppressed = 0;
 };
 
-// Compares the leaks. The result points into `before` and `now`. `suppressed`: fingerprints of
-// leaks that are suppressed now.
+// Compares the leaks of an earlier report (`before`) with those of a later one (`now`). The result
+// points into both. `suppressed`: fingerprints of leaks that are suppressed in the later report,
+// and so do not count as gone.
 Difference difference_of(const LeaksByFingerprint& before, const LeaksByFingerprint& now,
                          const std::set<std::string>& suppressed = {});
 
-// Returns the difference as text: a line with the sums, one with the numbers of changed leaks, then
-// the new, grown, smaller and gone leaks with their fingerprints and, if they are known, call
-// stacks. `with`: path of the report or baseline with the leaks `before`. `top`: most leaks of each
-// of these four that are shown; 0: all.
+// Returns the difference as text. A line has the sums, and one the numbers of changed leaks. Then
+// the new, grown, smaller and gone leaks follow, with fingerprints and, if they are known, call
+// stacks. `with`: path of the report or baseline that has the leaks `before`. `top`: most leaks
+// that are shown of each of the four kinds; 0: all.
 std::string difference_text(const std::string& with, const LeaksByFingerprint& before,
                             const LeaksByFingerprint& now, const Difference&, std::size_t top,
                             const Style&);

@@ -1,4 +1,4 @@
-// Checks of leaks that a job of continuous integration may ask for.
+// Checks by which leaks let a job of continuous integration fail.
 #pragma once
 
 #include <optional>
@@ -9,30 +9,33 @@
 
 namespace cuwarden {
 
-// The leaks that fail a check: none; those with allocations to which no pointer is left; all.
+// The leaks that fail a check. `none`: no leaks. `lost`: leaks with allocations to which no pointer
+// is left. `all`: all leaks.
 enum class FailingLeaks { none, lost, all };
 
-// The checks that the user asks for.
+// The checks of leaks for which the user has asked.
 struct Gate {
   FailingLeaks on_leak = FailingLeaks::none;  // leaks that fail the check
-  bool on_new = false;     // true: a leak that was not there before fails the check
-  bool on_growth = false;  // true: a leak that is larger than before fails the check
-  // True if any check is asked for.
+  bool on_new = false;  // True if a leak that the earlier report or baseline lacks fails the check.
+  // True if a leak that has grown since the earlier report or baseline fails the check.
+  bool on_growth = false;
+  // True if the user has asked for any check.
   bool is_asked_for() const { return on_leak != FailingLeaks::none || on_new || on_growth; }
 };
 
-// The outcome of the checks.
+// The outcome of the checks of leaks for which a Gate asks.
 struct GateOutcome {
-  bool failed = false;    // true if a check failed, or could not be made
-  bool by_doubt = false;  // true if no leak failed a check, but leaks may be missing
-  // One line that begins with "FAIL" or "OK", such as "FAIL: 3 leaks, 1 new: cache.cpp:41 in
+  bool failed = false;  // true if a leak failed a check, or if leaks may be missing from the report
+  // True if no leak failed a check, but leaks may be missing from the report.
+  bool by_doubt = false;
+  // Line about the outcome. It begins with "FAIL" or "OK": "FAIL: 3 leaks, 1 new: cache.cpp:41 in
   // Cache::insert".
   std::string line;
 };
 
-// Makes the checks. `difference`: change of the leaks `now`; with no leak if the gate compares
-// nothing. `doubt`: reason why leaks may be missing in `now`; null: none is. Without a leak that
-// fails the check, a doubt fails it.
+// Makes the checks of the leaks `now`. `difference`: their change since an earlier report or
+// baseline; empty if there is none. `doubt`: reason why leaks may be missing from `now`; null:
+// there is none. A doubt fails the check even if no leak does.
 GateOutcome judge(const Gate&, const LeaksByFingerprint& now, const Difference& difference,
                   const std::optional<std::string>& doubt);
 

@@ -9,27 +9,29 @@ struct z_stream_s;
 
 namespace cuwarden {
 
-// Compresses bytes that come piece by piece, so that only the compressed ones are in memory.
+// Compresses bytes that come piece by piece, so that only the compressed bytes lie in memory.
 class Gzip {
  public:
-  // Begins a compressed file without a name and a time, so that equal content makes equal files.
+  // Begins a compressed file. It has neither a name nor a time in it, so that equal content makes
+  // equal files. Throws std::bad_alloc.
   Gzip();
   Gzip(const Gzip&) = delete;
   Gzip& operator=(const Gzip&) = delete;
   ~Gzip();
 
-  // Adds bytes of the content.
+  // Adds bytes to the content.
   void add(std::string_view bytes);
-  // Returns the compressed file with all bytes that were added. To be called once; no bytes may be
-  // added afterwards.
+  // Returns the whole compressed file. To be called once, after the last call of add().
   std::string finish();
 
  private:
-  // Compresses the bytes that are waiting. `flush`: Z_NO_FLUSH, or Z_FINISH for the last ones.
+  // Compresses the bytes of waiting_. `flush`: Z_FINISH if they are the last ones, otherwise
+  // Z_NO_FLUSH.
   void compress(int flush);
 
+  // State of zlib's compression.
   std::unique_ptr<z_stream_s> stream_;
-  std::string waiting_;     // bytes that were added, and are compressed together
+  std::string waiting_;     // bytes that were added and not yet compressed
   std::string compressed_;  // the compressed file so far
 };
 

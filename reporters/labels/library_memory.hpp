@@ -1,5 +1,5 @@
 // Tells leaks from memory that libraries and frameworks keep for themselves, by the module that
-// asked for it.
+// asked for the memory.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,29 @@
 
 namespace cuwarden {
 
-// Kinds of use that a library makes of memory for which it has asked.
+// The use that a library makes of memory for which it has asked.
 enum class LibraryUse : std::uint8_t {
-  none,  // nothing is known: the program's own code asked, or the group may be a leak of the
-         // library
+  // Nothing is known: the program's own code asked for the memory, or the group may be a leak of
+  // the library.
+  none,
   // The library took the memory for itself, and goes on using it: a few blocks that neither grow
   // nor are lost, and that no named step (such as a test) has made.
   workspace,
   // A framework took the memory to hand out blocks of it.
   cache,
-  idle_cache,  // the same, and the framework says that it has handed out nothing of its memory
+  // As `cache`, and the framework's figures say that no block is handed out at present.
+  idle_cache,
 };
 
-// The library that asked for the memory of a leak group, and what it does with it.
+// The library that asked for the memory of a leak group, and the use that it makes of the memory.
 struct LibraryMemory {
   LibraryUse use = LibraryUse::none;
   std::string library;  // name of the library, printable, such as "cuBLAS"; empty for `none`
 };
 
-// Returns what the report says about the library that asked for the group's memory: the module of
-// the innermost frame that does not only pass requests on to CUDA (is_between_cuda_and_asker()).
+// Returns the library that asked for the group's memory, and its use of the memory. The library is
+// the module of the innermost frame that does more than pass requests on to CUDA
+// (is_between_cuda_and_asker()).
 LibraryMemory library_memory(const IndexedReport&, const model::LeakGroup&);
 
 }  // namespace cuwarden

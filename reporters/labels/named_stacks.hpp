@@ -10,10 +10,10 @@
 
 namespace cuwarden {
 
-// Returns the paths of the report's modules by id. The texts belong to the report.
+// Returns the paths of the report's modules, by module id. The texts belong to the report.
 std::unordered_map<model::Id, std::string_view> module_paths(const model::Report&);
 
-// Finds the frames of a report's call stacks. The report must outlive the object, and its stacks,
+// Gives the named frames of a report's call stacks. The report must outlive the object; its stacks,
 // frames and modules must not change meanwhile.
 class NamedStacks {
  public:
@@ -25,7 +25,9 @@ class NamedStacks {
   std::vector<NamedFrame> frames(model::MaybeId stack) const;
 
  private:
+  // Rows of the table of stacks, by id.
   std::unordered_map<model::Id, const model::Stack*> stacks_;
+  // Named frames, by id of the frame.
   std::unordered_map<model::Id, NamedFrame> frames_;
 };
 

@@ -1,4 +1,5 @@
-// The frames of a report's call stacks, as the functions of this folder judge them.
+// Sets the fields of a report that follow from the names of its frames: libraries, locations,
+// fingerprints.
 #pragma once
 
 #include <string_view>
@@ -8,16 +9,18 @@
 
 namespace cuwarden {
 
-// Returns the frame of a report with its names. `module_path`: path of its module; empty: it has
-// none. The texts belong to the arguments.
+// Returns the report's frame with its names, in the form that other functions judge. `module_path`:
+// path of the file of its module; empty: it has none. The texts belong to the arguments.
 NamedFrame named_frame(const model::Frame&, std::string_view module_path);
 
-// Sets, by the names of the report's frames, the library of each frame, and the fields `api`,
-// `module`, `where` and `fingerprint` of the report's groups. A redacted report keeps the
-// fingerprints that it has.
+// Sets all fields that follow from the names of the report's frames: the library of each frame, and
+// `api`, `module`, `where` and `fingerprint` of the report's groups. Also applies the report's
+// suppressions anew. A redacted report keeps its libraries, fingerprints and suppressions, since
+// its names are not those of the process.
 void label_report(model::Report&);
-// Sets the libraries of the report's frames, and `where` of its groups, if the report is older than
-// these fields: if no frame has a library. Sets `fingerprint` of groups that have none.
+// Sets fields that a report of an earlier version of cuwarden lacks. If no frame has a library,
+// sets the libraries of all frames, and `where` of the groups. Sets the fingerprints of groups that
+// have none.
 void label_old_report(model::Report&);
 
 }  // namespace cuwarden

@@ -1,4 +1,4 @@
-// Rules by which a user excludes leaks that are known, in the syntax of LeakSanitizer.
+// Suppressions: rules by which a user excludes known leaks, in the syntax of LeakSanitizer.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,32 @@
 
 namespace cuwarden {
 
-// Most bytes of a file of suppressions.
+// Largest size, in bytes, of a file of suppressions that is read.
 inline constexpr std::size_t most_suppression_bytes = std::size_t{1} << 20;
 
-// Reads the text of a file of suppressions, a rule in each line: "leak:PATTERN". Blank lines, lines
-// that begin with '#', and what follows a blank and '#' are ignored. Returns the patterns; adds a
-// line with the path and the number to `errors` for each line that is no rule; for the sixth and
-// all later ones a line together. `path`: path of the file, for these lines.
+// Reads the text of a file of suppressions, with a rule in each line: "leak:PATTERN". Blank lines,
+// lines that begin with '#', and comments behind a blank and '#' are ignored. Returns the patterns
+// of the rules. For each of the first five lines that are no rule, adds a line with the path and
+// the line's number to `errors`. One more line counts the others. `path`: path of the file.
 std::vector<std::string> parse_suppressions(std::string_view text, const std::string& path,
                                             std::vector<std::string>& errors);
 
-// True if the pattern occurs in the text. A star stands for any characters. '^' at the beginning of
-// the pattern means the beginning of the text, and '$' at its end the end of the text.
+// True if the pattern occurs anywhere in the text. A star in the pattern stands for any number of
+// any characters. '^' at its beginning means the beginning of the text, '$' at its end the end of
+// the text.
 bool occurs(std::string_view pattern, std::string_view text) noexcept;
 
-// Finds the rule that suppresses a call stack.
+// Finds the rule of the user's (suppression) that excludes leaks with a call stack. Keeps results
+// for texts that occur again.
 class Suppressions {
  public:
-  // `patterns`: those of parse_suppressions().
+  // `patterns`: result of parse_suppressions().
   explicit Suppressions(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {}
 
   // Returns the index of the first pattern that occurs in the function, the source file or the
-  // module of a frame of the stack; null: no pattern does. A function is looked at with and without
-  // its template arguments and parameters. The texts of the frames must live as long as this
-  // object.
+  // module's path of any frame; null: no pattern does. Functions are looked at with and without
+  // their template arguments and parameters. `frames`: a call stack; its texts must live as long as
+  // this object.
   std::optional<std::size_t> rule_for(std::span<const NamedFrame> frames);
 
   // Returns the patterns.
@@ -46,12 +48,14 @@ class Suppressions {
   // Returns the index of the first pattern that occurs in the text; the number of patterns if none
   // does.
   std::size_t first_in(std::string_view text);
-  // Returns the function's name without template arguments and parameters (name_alone()).
+  // Returns the name of the frame's function without template arguments and parameters
+  // (name_alone()); empty for Python functions.
   std::string_view bare_name(const NamedFrame&);
 
   std::vector<std::string> patterns_;
-  std::unordered_map<std::string_view, std::size_t> known_;       // results of first_in()
-  std::unordered_map<std::string_view, std::string> bare_names_;  // results of bare_name()
+  std::unordered_map<std::string_view, std::size_t> known_;  // texts → results of first_in()
+  // Names of functions → results of bare_name().
+  std::unordered_map<std::string_view, std::string> bare_names_;
 };
 
 }  // namespace cuwarden

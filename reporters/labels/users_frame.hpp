@@ -1,4 +1,4 @@
-// Chooses the line of a call stack that a person would name for an allocation.
+// Chooses the frame of a call stack that a person would name for an allocation.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace cuwarden {
 
-// Returns the index of the innermost frame of the program's own code (NamedFrame::library is
-// empty), without frames of which only the address is known. If there is none, that of an operation
-// of a backward pass of PyTorch; failing that, of the innermost frame outside CUDA's libraries.
-// Null: there is none either. `frames`: a call stack, innermost first.
+// Returns the index of the frame that a person would name for the call: the innermost frame of the
+// program's own code (NamedFrame::library is empty). Frames of which only the address is known do
+// not count. If there is no such frame, returns that of an operation in a backward pass of PyTorch;
+// failing that, the innermost frame outside CUDA's libraries. Null: all frames are CUDA's.
+// `frames`: a call stack, innermost first.
 std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 
-// Returns the frame that users_frame() chooses in one line (location_text()); null if there is
-// none.
+// Returns location_text() of the frame that users_frame() chooses; null if it chooses none.
 std::optional<std::string> users_location(std::span<const NamedFrame> frames);
 
-// Returns the frame in one line: "/home/u/train.py:41 in step"; without a known source file "step
-// in libtrain.so", or "libtrain.so+0x1f20".
+// Returns words for the location of the frame: "/home/u/train.py:41 in step". If the source file is
+// unknown: "step in libtrain.so". If the function is unknown, too: "libtrain.so+0x1f20".
 std::string location_text(const NamedFrame&);
 // Returns location_text() without the folder of the source file: "train.py:41 in step".
 std::string short_location_text(NamedFrame);

@@ -1,4 +1,4 @@
-// Recognises two reports of one process.
+// Recognises reports that are about the same process.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@
 
 namespace cuwarden {
 
-// The facts that tell processes apart. Each may be unknown.
+// The facts by which two processes are told apart. Each fact may be unknown.
 struct ProcessIdentity {
-  model::Text host;     // name of the process's host; null in a redacted report
-  model::Figure pid;    // process id in the process's pid namespace
-  std::string start;    // start of the process, as ISO 8601 text in UTC; empty: unknown
-  model::Text program;  // path of the program's file; its folders have no part in the comparison
+  model::Text host;   // name of the process's host; null: unknown, as in a redacted report
+  model::Figure pid;  // process id in the process's pid namespace; null: unknown
+  std::string start;  // start of the process, as ISO 8601 text in UTC; empty: unknown
+  // Path of the program's file, of which only the file name is compared; null: unknown.
+  model::Text program;
 };
 
 // Returns the facts of the process that a report is about.
@@ -27,21 +28,23 @@ ProcessIdentity identity_of(const model::Process&);
 // Returns the facts of the process that a row of a merged report is about.
 ProcessIdentity identity_of(const model::MergedProcess&);
 
-// Numbers processes and finds them again. Two processes are the same if pid, start and program are
-// equal, and the hosts are, too, or one of them is unknown. A process without a pid or a start is
-// never found.
+// Keeps processes under numbers, and finds the number of a process again. Two processes are the
+// same if pid, start and the program's file name are equal. Their hosts must be equal, too, unless
+// one of them is unknown. A process without a pid or a start is never found.
 class KnownProcesses {
  public:
-  // Returns the number of the process; null if it was not added.
+  // Returns the number under which the process was added; null if it was not.
   std::optional<std::size_t> find(const ProcessIdentity&) const;
-  // Adds a process under a number of the caller's choice.
+  // Adds a process under a number that the caller chooses.
   void add(const ProcessIdentity&, std::size_t number);
 
  private:
-  // Hosts and numbers of the processes with one key.
+  // Hosts and numbers of processes whose pid, start and program are equal.
   using Hosts = std::vector<std::pair<model::Text, std::size_t>>;
-  // Returns a text of pid, start and the program's file name; empty if pid or start is unknown.
+  // Returns a text made of pid, start and the program's file name; empty if pid or start is
+  // unknown.
   static std::string key_of(const ProcessIdentity&);
+  // Processes, by their key_of().
   std::map<std::string, Hosts> by_key_;
 };
 

@@ -1,5 +1,5 @@
-// Facts of the merged report that follow from its tables: the first refusal, idle devices, holders
-// of full devices, and the processes that stand out by a leak.
+// Works out facts of the merged report from its other tables: the first refusal, idle devices,
+// holders of full devices, and processes that hold much more of a leak than others.
 #pragma once
 
 #include <span>
@@ -9,27 +9,32 @@
 
 namespace cuwarden {
 
-// Sets MergedReport::first_refusal from the table `refusals`. A refusal whose time is malformed
-// does not count.
+// Sets MergedReport::first_refusal to the earliest row of the table `refusals`. Rows whose time is
+// malformed do not count.
 void find_first_refusal(model::MergedReport&);
 
-// Fills the table `idle_devices`. Only hosts whose processes all have the same
-// CUDA_VISIBLE_DEVICES are judged, and only if that is a list of which each entry is understood.
+// Fills the table `idle_devices`: hosts on which processes share a device while other visible
+// devices have no process. A host is judged only if all of its processes have the same
+// CUDA_VISIBLE_DEVICES, and only if each entry of that list is understood.
 void find_idle_devices(model::MergedReport&);
 
-// Rows of the table `device_holders` for each device, by the device's id less 1.
+// For each device of a merged report, its rows of the table `device_holders`. The index is the
+// device's id less 1.
 using HoldersByDevice = std::vector<std::vector<const model::DeviceHolder*>>;
-// Returns the holders of each device, in their order. The rows are those of the merged report,
-// which must outlive them unchanged. Its ids must be valid.
+// Returns the rows of the table `device_holders` of each device, in the order of the table. The
+// result points into the merged report, which must outlive it unchanged. The ids in the report must
+// be valid.
 HoldersByDevice holders_by_device(const model::MergedReport&);
 
-// Sets DeviceHolder::process by the pid where it is null: the process with this pid on the refused
-// process's host that started last before the device was full. Stays null if there is none.
+// Sets DeviceHolder::process where it is null, if the process can be found by its pid. It is a
+// process with this pid on the host of the process whose request was refused. If there are several,
+// it is the one that started last before the device was full.
 void find_holders(model::MergedReport&);
 
-// Sets the sums of the leak, and MergedLeak::processes and later fields, from its rows of the table
-// `leaks_of_processes`, of which there is one for each process. A sum of figures of which one is
-// unknown is null; and so are the least, median and most bytes if the bytes of a process are.
+// Sets the figures of a leak from its rows of the table `leaks_of_processes`, one for each process:
+// the sums, the number of processes, the named steps, and the least, median and most bytes of a
+// process. A sum is null if one of its figures is unknown. The least, median and most bytes are
+// null if the bytes of a process are unknown.
 void sum_up(model::MergedLeak&, std::span<const model::LeakOfProcess>);
 
 }  // namespace cuwarden

@@ -11,18 +11,17 @@
 
 namespace cuwarden {
 
-// Writes the merged report as JSON to the output. Afterwards the caller calls Output::finish(),
+// Writes the merged report as JSON to the output. The caller calls Output::finish() afterwards,
 // which writes the last bytes and returns failures of writing.
 void write_merged_json(const model::MergedReport&, Output&);
 
-// True if the text names a schema of merged reports, of any version. `content`: a JSON text, or its
-// beginning up to the property "schema".
+// True if the text is that of a merged report, of any version of the schema. `content`: a JSON
+// text, or its beginning up to the property "schema".
 bool is_merged_report(std::string_view content);
 
-// Parses the content of a merged report's file. Afterwards all ids are those of rows, which are
-// numbered from 1. Returns null, with `error` set to one line that begins with `path`, if the
-// content is no valid merged report of the schema cuwarden.merged/1. An id that names no row is not
-// valid.
+// Parses the content of a merged report's file. In the result, every id is the number of a row,
+// from 1. Returns null, with `error` set to one line that begins with `path`, if the content is no
+// valid merged report of the schema cuwarden.merged/1. An id that names no row makes it invalid.
 std::optional<model::MergedReport> parse_merged_report(std::string_view content,
                                                        const std::string& path, std::string& error);
 

@@ -11,32 +11,35 @@
 
 namespace cuwarden {
 
-// Copies call stacks of many reports into the tables of one. A frame or a module that several
-// stacks have is stored once.
+// Copies call stacks of many reports into the tables of the merged report. A frame or a module that
+// several stacks have is stored once.
 class MergedStacks {
  public:
-  // Copies a stack of the report, with its frames and their modules. Returns its id in the merged
-  // tables; null if the report has no such stack.
+  // Copies a stack of the report, with its frames and their modules. Returns the id of the copy in
+  // the merged tables; null if the report has no such stack.
   model::MaybeId add(const IndexedReport&, model::MaybeId stack);
-  // Moves the tables into the merged report.
+  // Moves the tables of stacks, frames and modules into the merged report.
   void give(model::MergedReport&);
 
  private:
-  // All fields of a frame but its id. The module is an id of modules_.
+  // All fields of a frame but its id, by which equal frames are found. The module is an id of
+  // modules_.
   using FrameKey = std::tuple<model::Text, model::Text, model::Figure, bool, model::MaybeId,
                               model::Figure, model::Text, model::Text, model::Text>;
 
-  // Returns the id of the frame in frames_, to which it is added if it is new.
+  // Returns the id of the report's frame in frames_. Adds the frame if frames_ lacks it.
   model::Id id_of(const IndexedReport&, const model::Frame&);
-  // Returns the id of the module in modules_, to which it is added if it is new; null if the report
-  // has no such module.
+  // Returns the id of the report's module in modules_. Adds the module if modules_ lacks it. Null
+  // if the report has no such module.
   model::MaybeId module_id(const IndexedReport&, model::MaybeId module);
 
   std::vector<model::Stack> stacks_;
   std::vector<model::Frame> frames_;
   std::vector<model::Module> modules_;
+  // Ids of frames_.
   std::map<FrameKey, model::Id> frame_ids_;
-  std::map<std::pair<std::string, model::Text>, model::Id> module_ids_;  // by path and build id
+  // Ids of modules_, by path and build id.
+  std::map<std::pair<std::string, model::Text>, model::Id> module_ids_;
 };
 
 }  // namespace cuwarden

@@ -8,18 +8,20 @@
 
 namespace cuwarden {
 
-// A named step whose memory was not freed, with the sums over all leaks and processes.
+// A named step (such as a test) that made allocations which were not freed, with sums over all
+// leaks and processes.
 struct LeakingStep {
   std::string name;  // name of the step
-  // Number of its allocations that were not freed, and their bytes; null: of some it is unknown.
+  // Number of the step's allocations that were not freed, and their bytes. Null: some rows lack the
+  // figure.
   model::Figure count = 0, bytes = 0;
-  // leaks: rows of the table `leaks` whose allocations the step made. processes: rows of the table
-  // `processes` in which it made them. In both, those with the most bytes of the step come first.
+  // leaks: rows of the table `leaks` with allocations that the step made. processes: rows of the
+  // table `processes` in which the step made them. Both are sorted by the step's bytes, most first.
   std::vector<model::Id> leaks, processes;
 };
 
-// Returns the named steps of the merged report's leaks, those with the most bytes first
-// and those with unknown bytes last.
+// Returns the named steps that made leaks of the merged report, sorted by bytes, most first. Steps
+// with unknown bytes come last.
 std::vector<LeakingStep> leaking_steps(const model::MergedReport&);
 
 }  // namespace cuwarden

@@ -9,13 +9,16 @@
 
 namespace cuwarden {
 
-// Returns the device's UUID, or a name such as "GPU 0 of node7" if that is unknown; printable.
+// Returns the device's UUID; if it is unknown, a name such as "GPU 0 of node7". The text is
+// printable.
 std::string device_name(const model::MergedDevice&);
 
-// Returns the text of a merged report whose ids are valid: sections with an empty line between two.
-// First comes the process that ran out of memory first, if there is one, and devices that are idle
-// while others are shared. A line for each process and for each device follow, then the leaks that
-// several processes have. `top`: most leaks that are shown; 0: all. Empty if there is no process.
+// Returns the text of a merged report: sections with an empty line between two. The first section
+// is about the process that ran out of memory first, and about devices that are idle while others
+// are shared. The next two have a line for each process and for each device. The last ones list the
+// leaks that several processes have, and the named steps that leak. A section without content is
+// left out. `top`: most rows that the last two sections show; 0: all. The ids in the report must be
+// valid.
 std::string merged_text(const model::MergedReport&, std::size_t top, const Style&);
 
 }  // namespace cuwarden

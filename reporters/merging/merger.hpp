@@ -19,77 +19,85 @@
 
 namespace cuwarden {
 
-// Collects processes. The memory that it needs follows the number of processes, devices and leaks,
-// not the size of the reports.
+// Collects the reports of many processes, one at a time, and makes the merged report of them. Its
+// memory grows with the number of processes, devices and leaks, not with the size of the reports.
 class Merger {
  public:
-  // `module`: if not empty, the leaks that MergedProcess counts are those of modules whose path
-  // contains this text.
+  // `module`: text; MergedProcess counts only leaks of modules whose path contains it. Empty: all
+  // leaks count.
   explicit Merger(std::string module = "") : module_(std::move(module)) {}
 
   // True if a process with this identity was added.
   bool knows(const ProcessIdentity& process) const { return known_.find(process).has_value(); }
-  // Adds the process of a report, also if it is known. `name`: path of the report's file, for
-  // MergedProcess::report.
+  // Adds the process of a report, even if knows() is true for it. `name`: path of the report's
+  // file, which becomes MergedProcess::report.
   void add(const std::string& name, const IndexedReport&);
-  // Adds the processes of a merged report for which counts(row) is true, except for known ones. Its
-  // ids must be valid (parse_merged_report() checks them). Returns the number of processes for
-  // which counts(row) is true, but which were known.
+  // Adds the processes of a merged report for which counts(row) is true and knows() is false.
+  // Returns the number of processes for which both are true: they were known already. The ids in
+  // the merged report must be valid (parse_merged_report() checks them).
   std::size_t add(
       const model::MergedReport&,
       FunctionRef<bool(const model::MergedProcess&)> counts = [](const auto&) { return true; });
-  // Notes a reason why processes may be missing, for MergedReport::tool.
+  // Adds a sentence to MergedReport::tool: a reason why processes may be missing.
   void add_reason(const std::string& reason) { reasons_.push_back(reason); }
 
-  // Returns the merged report of all processes. To be called once, at the end.
+  // Returns the merged report of all processes that were added. To be called once, at the end.
   model::MergedReport finish();
 
  private:
-  // The earliest request for memory of a device that failed, and the processes that held the device
-  // then.
+  // The earliest request for memory of a device that failed, and the processes that held the
+  // device's memory at that moment.
   struct Full {
     std::int64_t realtime_ns = 0;  // nanoseconds since 1970; 0: no request failed
-    model::Id process = 0;         // process whose request failed
+    model::Id process = 0;         // id of the process whose request failed; 0: none
+    // Processes that held the device's memory when that request failed.
     std::vector<model::DeviceHolder> holders;
   };
-  // A device, as it is known so far.
+  // A device, with the facts that the reports added so far give.
   struct Device {
     model::MergedDevice row;
     Full full;
   };
-  // A leak, as it is known so far.
+  // A leak, with the facts that the reports added so far give.
   struct Leak {
     model::MergedLeak row;
     std::vector<model::LeakOfProcess> processes;
   };
 
-  // Ids of devices by their CUDA ordinals in a process.
+  // For each CUDA ordinal that a process uses, the id of the device (id_of()).
   using IdsByOrdinal = std::map<model::Id, model::Id>;
 
-  // Returns the id of the device until finish(), its position in devices_ plus 1. A new device is
-  // added. `process`: a process that used the device. Without UUID and host, devices of different
-  // processes are different ones.
+  // Returns the id that the device has until finish(): its position in devices_ plus 1. A new
+  // device is added. `process`: id of a process that used the device. If UUID and host are unknown,
+  // devices of different processes count as different ones.
   model::Id id_of(model::MergedDevice device, model::Id process);
-  // Adds the use of the report's devices by the process that was added last.
+  // Adds the devices of the report, and their use by the process that was added last. Returns the
+  // ids of the devices by their CUDA ordinals in that process.
   IdsByOrdinal add_devices(const IndexedReport&);
-  // Adds the first failed requests of the process that was added last: the first of all, and the
-  // first on each device.
+  // Adds failed requests of the process that was added last: its first one, and its first one on
+  // each device.
   void add_refusals(const IndexedReport&, const IdsByOrdinal&);
-  // Keeps the request as the first that failed on a device, if it is earlier than the one that is
-  // known. Calls holders() if it is.
+  // Sets `full` to a failed request, if this request failed earlier than the one that `full` has.
+  // `realtime_ns`: time of the failure, in nanoseconds since 1970. `process`: id of the process
+  // whose request failed. holders() returns the processes that held the device's memory; it is
+  // called only for an earlier request.
   template <class Holders>
   void keep_if_first(Full& full, std::int64_t realtime_ns, model::Id process, const Holders&);
-  // Returns the processes that held the device of the incident, that of the report first.
+  // Returns the processes that held memory of the incident's device when the request was refused:
+  // first the process of the report, then the others, largest first.
   std::vector<model::DeviceHolder> holders_at(const IndexedReport&, const model::Incident&) const;
-  // Returns the leak with this fingerprint; a new one gets kind, function and stack of the row.
+  // Returns the leak with the row's fingerprint. A new leak gets kind, function and stack of the
+  // row.
   Leak& leak_of(const IndexedReport&, const LeakRow&);
-  // Leaves out settings that the other reports do not have. Reports without settings count not.
+  // Removes settings from settings_ that are not among the given ones. If settings_ is null, it
+  // becomes the given ones. Not to be called for reports without settings.
   void keep_common(const std::vector<model::Setting>&);
 
-  // Fills the tables of devices, their uses and holders, and of refusals. Devices are sorted by
-  // name, and get new ids.
+  // Fills the merged report's tables of devices, of their uses and holders, and of refusals.
+  // Devices are sorted by name, and get new ids.
   void give_devices(model::MergedReport&);
-  // Fills the tables of leaks. Leaks are sorted by bytes, the most first, and get new ids.
+  // Fills the merged report's tables of leaks. Leaks are sorted by bytes, most first, and get new
+  // ids.
   void give_leaks(model::MergedReport&);
 
   std::string module_;
@@ -98,12 +106,14 @@ class Merger {
   std::vector<model::MergedProcess> processes_;
   std::vector<model::Refusal> refusals_;
   std::vector<Device> devices_;
-  // Ids of devices by device_name() and, without UUID and host, by their process, otherwise 0.
+  // Ids of devices (id_of()), by device_name() and a process: the one that used the device if UUID
+  // and host are both unknown; otherwise 0.
   std::map<std::pair<std::string, model::Id>, model::Id> device_ids_;
   std::vector<model::DeviceUse> uses_;
-  std::map<std::string, Leak> leaks_;                    // by fingerprint
-  std::set<std::string> suppressed_;                     // fingerprints of suppressed leaks
-  std::optional<std::vector<model::Setting>> settings_;  // null: no report has listed any
+  std::map<std::string, Leak> leaks_;  // by fingerprint
+  std::set<std::string> suppressed_;   // fingerprints of suppressed leaks
+  // Settings that all reports have in common; null: no report so far had settings.
+  std::optional<std::vector<model::Setting>> settings_;
   MergedStacks stacks_;
 };
 

@@ -1,4 +1,4 @@
-// A frame of a call stack, as the functions of this folder judge it.
+// A frame of a call stack with its names.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,22 @@
 
 namespace cuwarden {
 
-// NamedFrame::library of code of CUDA and of cuwarden.
+// Value of NamedFrame::library for code of CUDA and of cuwarden.
 inline constexpr std::string_view cuda_library = "CUDA";
-// NamedFrame::library of code of Python's interpreter and its standard library.
+// Value of NamedFrame::library for code of Python's interpreter and its standard library.
 inline constexpr std::string_view interpreter_library = "Python";
-// NamedFrame::library of code of glibc, and of the libraries of compilers.
+// Value of NamedFrame::library for code of glibc, and of the libraries of compilers.
 inline constexpr std::string_view system_libraries = "system libraries";
 
-// A frame of a call stack, with the names that are known of it. The texts are not owned.
+// A frame of a call stack, with the names that are known. The texts are not owned.
 struct NamedFrame {
   // Number that the caller gave to the frame's module; 0: the frame lies in no known module.
   std::uint32_t module = 0;
-  // Path of the module's file; demangled name of the function. Empty: unknown.
+  // path: path of the module's file. function: demangled name of the function. Empty: unknown.
   std::string_view path{}, function{};
   std::string_view file{};  // source file of the function; empty: unknown
   std::uint64_t line = 0;   // line of the code in the source file; 0: unknown
-  // Code's address minus the module's load address; without a module, the address itself.
+  // Address of the code minus the module's load address; if `module` is 0, the address itself.
   std::uint64_t offset = 0;
   bool is_python = false;  // true for a Python function, which lies in no module
   bool inlined = false;    // true if the function is inlined into the next outer frame

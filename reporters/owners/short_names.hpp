@@ -6,14 +6,15 @@
 
 namespace cuwarden {
 
-// Returns the name with long lists cut and without anonymous namespaces:
+// Returns the name without anonymous namespaces, and with "…" in place of long lists in brackets:
 // "at::native::(anonymous namespace)::copy<at::Tensor const&, long, long>(int)" becomes
-// "at::native::copy<…>(int)". Template arguments of up to 24 characters stay, and parameters of up
-// to 40.
+// "at::native::copy<…>(int)". Lists of template arguments of up to 24 characters stay, and lists of
+// parameters of up to 40, brackets included. `function`: a demangled name.
 std::string short_name(std::string_view function);
 
-// Returns the qualified name of a function without its result's type, template arguments and
+// Returns the qualified name of a function without the type of its result, template arguments and
 // parameters: "void std::vector<int>::resize(unsigned long)" becomes "std::vector::resize".
+// `function`: a demangled name.
 std::string name_alone(std::string_view function);
 
 }  // namespace cuwarden

@@ -7,8 +7,8 @@
 
 namespace cuwarden {
 
-// True if the path's file name is that of a system library: the vDSO, or a library of glibc, of
-// CUDA, or of the runtime of GCC or Clang.
+// True if the path is that of a system library: the vDSO, or a library of glibc, of the runtime of
+// GCC or Clang, of CUDA, or of cuwarden.
 bool is_system_library(std::string_view module_path) noexcept;
 
 }  // namespace cuwarden

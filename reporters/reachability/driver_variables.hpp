@@ -1,4 +1,4 @@
-// Tells the CUDA driver's own data, as far as it lies close to the variables of its libraries.
+// Recognises the CUDA driver's own data that lies close to the variables of its libraries.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,31 @@
 
 namespace cuwarden::reachability {
 
-// The chunks of malloc to which the variables of the driver's libraries point, and those to which
-// such chunks point. They hold what the driver has once, and not for each block, such as a list of
-// the process's areas of memory, or the description of a memory pool. (Measured on an H200 with
-// driver 580: 130 chunks, and 33,000 to which these point.)
+// Finds chunks of malloc that belong to the CUDA driver. They are those to which variables of the
+// driver's libraries point, and those to which such chunks point. They hold data that the driver
+// has once, and not for each block, such as the description of a memory pool. (Measured on an H200
+// with driver 580: 130 chunks, and 33,000 to which these point.)
 //
-// Farther away, a chunk may be the program's: the driver also keeps the argument of a callback.
-// (Measured: from there on, pointers lead to 78 % of all chunks of a process with PyTorch.)
+// Chunks at a greater distance do not count, since they may be the program's: the driver also keeps
+// the argument of a callback. (Measured: from there on, pointers lead to 78 % of all chunks of a
+// process with PyTorch.)
 class DriverVariables {
  public:
-  // Reads the variables. `areas`: all areas of the process's memory, by address. Throws
+  // Reads the variables of the driver's libraries, and the chunks to which they point. `memory`:
+  // the process's memory, only used here. `areas`: all areas of it, sorted by address. Throws
   // std::bad_alloc.
   DriverVariables(PresentMemory& memory, const std::vector<Area>& areas);
 
-  // True if such a pointer leads to the start of the chunk's contents. `chunk`: the chunk's
-  // address.
+  // True if a variable of the driver's libraries, or a chunk to which one points, has a pointer to
+  // the contents of the chunk. `chunk`: address of the chunk's header.
   bool lead_to(std::uint64_t chunk) const;
 
  private:
-  // Appends the words of a range that may be pointers to chunks.
+  // Appends the words of a range of memory that may be pointers to the contents of chunks to
+  // pointers_.
   void add_pointers(PresentMemory& memory, const std::vector<Area>& areas, Range range);
 
-  std::vector<std::uint64_t> pointers_;  // sorted
+  std::vector<std::uint64_t> pointers_;  // pointers to the contents of the driver's chunks, sorted
 };
 
 }  // namespace cuwarden::reachability

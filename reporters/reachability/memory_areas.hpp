@@ -1,5 +1,5 @@
-// The areas of a process's memory in which the program may keep pointers, and the stacks of its
-// threads.
+// The areas of a process's memory, in some of which the program may keep pointers, and the states
+// of its threads.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace cuwarden::reachability {
 
-// Bytes of a page of memory.
+// Bytes of a page of host memory.
 inline constexpr std::uint64_t bytes_of_page = 4096;
 
-// Addresses from `start` up to, without, `end`.
+// A range of addresses.
 struct Range {
+  // First address, and the one behind the last.
   std::uint64_t start = 0, end = 0;
   // Number of addresses in the range.
   std::uint64_t bytes() const { return end - start; }
 };
 
-// Use of an area of memory, as far as it matters to a search for pointers.
+// The use of an area of memory, as far as it matters to a search for pointers.
 enum class AreaUse : std::uint8_t {
-  not_looked_at,   // not readable, a device's registers, or the kernel's
+  not_looked_at,   // device files, and memory of the kernel such as the vDSO
   driver_library,  // code and data of the CUDA driver's own libraries
   own,             // code and data of cuwarden
   library,         // code and data of another file
@@ -35,41 +36,49 @@ enum class AreaUse : std::uint8_t {
 // An area of a process's address space: a line of /proc/PID/maps.
 struct Area {
   Range range;                       // addresses of the area
-  AreaUse use = AreaUse::anonymous;  // what the area is used for
+  AreaUse use = AreaUse::anonymous;  // use of the area
   bool is_readable = false;          // true if the process may read it
   bool is_writable = false;          // true if the process may write it
-  bool is_guarded = false;           // true if the area right below it cannot be accessed
-  // True if other processes, or the driver, may share the area's pages. Such are the pages of
-  // page-locked memory that the driver has allocated.
+  // True if the area right below it cannot be accessed, as below a thread's stack.
+  bool is_guarded = false;
+  // True if the mapping is shared, so that other processes or the driver may write the pages.
+  // Page-locked memory that the driver has allocated is mapped in this way.
   bool is_shared = false;
 };
 
-// Reads words of a process's memory; returns how many were read, from the first.
+// Function that reads words of a process's memory from the address `start` on. Returns the number
+// of words that it has read into the beginning of `words`.
 using ReadWords = FunctionRef<std::size_t(std::uint64_t start, std::span<std::uint64_t> words)>;
 
-// Returns the areas of a process, by address. `pid`: 0 stands for this process. `read`: reads the
-// process's memory. The list is empty if it cannot be read. Throws std::bad_alloc.
+// Returns the areas of a process's memory, sorted by address; empty if the list cannot be read.
+// `pid`: the process; 0: this one. `read`: reads the memory of that process. Throws std::bad_alloc.
 std::vector<Area> memory_areas(int pid, ReadWords read);
 
-// Returns the area that holds the address; null if there is none. `areas`: sorted by address.
+// Returns the area that holds the address; null if there is none. `areas`: sorted by address. The
+// result points into `areas`.
 const Area* area_at(const std::vector<Area>& areas, std::uint64_t address);
 
-// A thread of a process, in a moment of waiting.
+// The state of a thread of a process at one moment.
 struct ThreadState {
-  int id = 0;  // the kernel's id of the thread
-  // The thread's stack pointer; 0: unknown, since the thread was running.
+  int id = 0;  // thread id in the kernel; 0: not set
+  // Stack pointer of the thread; 0: unknown, since the thread was running.
   std::uint64_t stack_pointer = 0;
-  // Arguments of the system call in which the thread waits. Other registers are not known.
+  // Arguments of the system call in which the thread waits; empty if it waits in none. The values
+  // of other registers are not known.
   std::vector<std::uint64_t> arguments;
-  bool is_drivers = false;   // true if the CUDA driver has started the thread, by its name
-  bool is_caller = false;    // true for the thread that searches
-  std::uint64_t ran_ns = 0;  // time for which the thread has run so far; 0: unknown
+  // True if the thread's name is one that the CUDA driver gives to its threads.
+  bool is_drivers = false;
+  bool is_caller = false;    // true for the thread that makes the search
+  std::uint64_t ran_ns = 0;  // time in ns that the thread has spent running so far; 0: unknown
 };
 
-// Returns the threads of a process, but the calling thread. `pid`: 0 stands for this process. Sets
-// `is_whole` to false if the list could not be read. Throws std::bad_alloc.
+// Returns the states of all threads of a process but the calling thread. `pid`: the process; 0:
+// this one. `is_whole`: is set to true if the list of threads could be read, otherwise to false.
+// Throws std::bad_alloc.
 std::vector<ThreadState> thread_states(int pid, bool& is_whole);
-// True if no thread of the program has certainly run between two lists of a process's threads.
+// True if it is certain that no thread of the program ran between two moments. `before` and
+// `after`: the threads of its process at these moments. The driver's threads, and the one that
+// makes the search, do not count.
 bool have_rested(const std::vector<ThreadState>& before, const std::vector<ThreadState>& after);
 
 }  // namespace cuwarden::reachability

@@ -1,4 +1,4 @@
-// One pass over the memory of a process, in search of words that point to blocks.
+// Goes once over the memory of a process, and finds words that point to blocks.
 #pragma once
 
 #include <cstdint>
@@ -13,60 +13,72 @@
 
 namespace cuwarden::reachability {
 
-// The parts of a process's memory in which a program may keep pointers, as they are at one time.
+// The parts of a process's memory in which a program may keep pointers, as they were at one moment.
 struct Surroundings {
-  std::vector<Area> areas;           // all areas of the process's memory, by address
-  std::vector<ThreadState> threads;  // the threads but the calling one
-  // Words that lie in no memory, such as the contents of registers.
+  std::vector<Area> areas;  // all areas of the process's memory, sorted by address
+  // States of the threads; the calling one only if its stack is to be searched.
+  std::vector<ThreadState> threads;
+  // Further words that may be pointers and lie in no memory, such as contents of registers.
   std::vector<std::uint64_t> registers;
-  std::vector<Range> excluded;  // memory that is left out, by address
-  std::vector<Range> managed;   // managed memory, by address
+  std::vector<Range> excluded;  // memory that is not searched, sorted by address
+  std::vector<Range> managed;   // managed memory (cudaMallocManaged), sorted by address
 };
 
-// The search for pointers to blocks, in all memory of a process that may hold any.
+// One pass of a search for pointers to blocks: it looks at all memory of a process that may hold
+// any.
 class MemoryPass {
  public:
-  // All arguments outlive the object. `visit`: called for each hit. `may_go_on`: false ends the
-  // pass early. Throws std::bad_alloc.
+  // Prepares a pass. All arguments must outlive the object. `visit`: is called for each word that
+  // points to a block. `may_go_on`: is asked now and then; if it returns false, the pass ends
+  // early. Throws std::bad_alloc.
   MemoryPass(PresentMemory& memory, const Surroundings& surroundings, const BlockIndex& blocks,
              FunctionRef<void(const Hit&)> visit, FunctionRef<bool()> may_go_on);
 
-  // Looks at all memory. Returns false if some memory was not looked at: there was no time, or
-  // pages were in swap space.
+  // Looks at all memory. Returns false if some memory was not looked at: may_go_on() ended the
+  // pass, or the list of present pages could not be read. Pages in swap space are left out, too;
+  // PresentMemory::has_swapped_pages() says so.
   bool run();
-  // Returns how many bytes of memory were looked at.
+  // Returns the number of bytes of memory that were looked at.
   std::uint64_t scanned_bytes() const { return scanned_bytes_; }
 
  private:
-  // Looks at the part of an area that is in memory, without chunks.
+  // Looks at the present pages of a range of memory, word by word. `location`: kind of memory that
+  // the hits get. `only_own`: true leaves out pages that the process shares with a file or with
+  // other processes.
   void scan_plain(Range range, HitLocation location, bool only_own);
-  // Looks at a heap of glibc's malloc, chunk by chunk. `start`: address of its first chunk. Memory
-  // behind a chunk that is damaged, or just being changed, is looked at without chunks.
+  // Looks at the chunks in use of a heap of glibc's malloc. `start`: address of the first chunk. A
+  // chunk's header may be damaged, or be changed just then. If it is not sound, the rest of the
+  // heap is looked at word by word.
   void scan_heap(Range heap, std::uint64_t start);
-  // Looks at one chunk in use. `words`: the chunk's contents as far as they are in the window.
+  // Looks at one chunk in use. `chunk`: its address. `bytes`: its size. `words`: its words, header
+  // included, and the word behind it, which the chunk's user may write, too.
   void scan_chunk(std::uint64_t chunk, std::uint64_t bytes, std::span<const std::uint64_t> words);
-  // Looks at words of memory.
+  // Looks at words of memory. `location`: kind of memory that the hits get.
   void scan_words(std::span<const std::uint64_t> words, HitLocation location);
-  // Calls `visit_` for each block to which the word of the hit points.
+  // Calls visit_ for each block to which the word of the hit points. `hit`: a hit without its
+  // block.
   void give(Hit hit);
-  // True if the chunk is in a list of free chunks, although it is marked as in use.
+  // True if the chunk is in one of malloc's lists of free chunks, although its header marks it as
+  // in use. `chunk`: its address. `bytes`: its size. `first_word`: first word of its contents.
   bool is_in_free_list(std::uint64_t chunk, std::uint64_t bytes, std::uint64_t first_word) const;
-  // Reads the heap's memory from `start` on into window_; pages that are not present read as zeros.
-  // Returns the words that the window then holds.
+  // Copies memory from `start` on, up to `end` at most, into window_. Pages that are not present
+  // read as zeros. Returns the part of window_ that was filled.
   std::span<const std::uint64_t> fill_window(std::uint64_t start, std::uint64_t end);
-  // Returns the heaps of glibc's malloc in an area that threads other than the first one use, each
-  // with its first chunk. `area`: an anonymous area.
+  // A heap of glibc's malloc, and the address of its first chunk.
   struct Heap {
     Range range;
     std::uint64_t first_chunk = 0;
   };
+  // Returns the heaps of glibc's malloc in an area, other than the main heap: those that other
+  // threads use. `area`: addresses of an anonymous area.
   std::vector<Heap> thread_heaps(Range area) const;
-  // True if eight headers of chunks in a row, from `start` on, are sound.
+  // True if chunks of malloc begin at `start`: the headers of eight chunks in a row are sound, or
+  // those of all chunks up to `end`.
   bool begins_chunks(std::uint64_t start, std::uint64_t end) const;
-  // Calls scan(part) for each part of the range that is not excluded.
+  // Calls scan(part) for each part of the range that is not in Surroundings::excluded.
   template <class Scan>
   void each_part(Range range, const Scan& scan) const;
-  // Looks at one area of the process's memory.
+  // Looks at one area of the process's memory, in the way that its use asks for.
   void scan_area(const Area& area);
 
   PresentMemory& memory_;
@@ -74,7 +86,7 @@ class MemoryPass {
   const BlockIndex& blocks_;
   const FunctionRef<void(const Hit&)> visit_;
   const FunctionRef<bool()> may_go_on_;
-  std::vector<std::uint64_t> window_;  // copy of the memory that is looked at
+  std::vector<std::uint64_t> window_;  // copy of the memory that is looked at just now
   std::uint64_t scanned_bytes_ = 0;    // bytes that were looked at so far
   bool is_whole_ = true;               // false once some memory was not looked at
 };

@@ -14,20 +14,20 @@ inline constexpr std::chrono::milliseconds longest_removal_at_exit{200};
 // Longest time for removing old reports in the `cuwarden` command.
 inline constexpr std::chrono::milliseconds longest_removal_afterwards{5000};
 
-// Tells remove_old_reports() if the report that was just written may be removed, too. `stays`: the
-// report stays, since a user asked for it. `may_go`: it is removed if enough other reports are
-// newer.
+// Says if remove_old_reports() may remove the report that was just written. `stays`: it may not,
+// since a user asked for the report. `may_go`: it may, if enough other reports are newer.
 enum class OwnReport { stays, may_go };
 
 // Removes old reports of a program. `own`: path of the report that was just written; only its
-// folder is searched. `program`: path of the executable; if it is empty, nothing is removed. The
-// reports of as many processes as ReportPolicy::keep says stay, those that ended last; if it is 0,
-// all stay. OwnReport says if the report at `own` stays anyway, as one of them.
+// folder is searched. `program`: path of the program's file; if it is empty, nothing is removed. As
+// many reports stay as ReportPolicy::keep says: those of the processes that ended last. If it is 0,
+// all stay. If OwnReport is `stays`, the report at `own` is one of those that stay, even if it is
+// older.
 //
-// A file is removed only if it is a regular file of this user's. Its name must begin and end like
-// the names that the policy's path gives, and must not be that of a snapshot. Its content must name
-// this program and a process that has ended. Takes about `most_time` at most; files that were not
-// looked at by then stay until the next call. Failures are ignored.
+// Only regular files of this user are removed. The file's name must begin and end like the names
+// that the policy's path gives, and must not be that of a snapshot. Its content must name this
+// program and a process that has ended. `most_time`: approximate limit of the time; files that were
+// not looked at by then stay until the next call. Failures are ignored.
 void remove_old_reports(const std::string& own, std::string_view program, const ReportPolicy&,
                         OwnReport, std::chrono::nanoseconds most_time) noexcept;
 

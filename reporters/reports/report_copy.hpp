@@ -1,5 +1,5 @@
-// A report that is read from a file, changed, and written again. Its JSON properties keep their
-// order, and properties that a later version of cuwarden has added stay.
+// A report that is read from a file, changed, and written to a file again. Its JSON properties keep
+// their order. Properties that a later version of cuwarden has added are kept.
 #pragma once
 
 #include <sys/types.h>
@@ -22,19 +22,18 @@ class ReportCopy {
   // Returns the report, which the caller may change before text(), replace() or write(). The
   // reference is valid as long as this object.
   model::Report& report() { return report_; }
-  // Returns the changed report as JSON text, which is also the content that replace() and write()
-  // give to files. Properties that model::Report does not have are kept, unless the report is
-  // redacted.
+  // Returns the changed report as JSON text. replace() and write() write the same text to files.
+  // Properties of the loaded file that model::Report lacks are kept, unless the report is redacted.
   std::string text();
 
-  // Replaces the loaded file with the changed report, whole or not at all. The new file has mode
-  // 0600. Fails if another file has the path by now, or if the file is a symbolic link, or is not
-  // this user's. Returns an empty text, or one line about the failure.
+  // Replaces the file that was loaded by the changed report, whole or not at all. The new file has
+  // mode 0600. Fails if another file has taken the path since load(), or if the file is a symbolic
+  // link, or is not this user's. Returns an empty text, or one line about the failure.
   std::string replace();
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path
-  // of the new file. Returns an empty text, or one line about the failure; then `path` may be set
-  // to the last path that was tried.
+  // of the new file. Returns an empty text, or one line about the failure. After a failure, `path`
+  // may be the last path that was tried.
   std::string write(std::string& path);
 
  private:
@@ -47,7 +46,7 @@ class ReportCopy {
   ino_t inode_ = 0;       // inode number of the file that was loaded; 0: no regular file
   uid_t owner_ = 0;       // owner of the file that was loaded; 0 also if it was no regular file
   model::Report report_;  // the report, with the caller's changes
-  Json root_;             // JSON of the file, with the properties that `report_` does not have
+  Json root_;             // JSON of the file, with the properties that model::Report lacks
 };
 
 }  // namespace cuwarden

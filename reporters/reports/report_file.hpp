@@ -1,6 +1,7 @@
 // Writes the file of a report, with mode 0600. The report is written to a temporary file in the
-// same folder, which is then renamed. No file of another writer and no symbolic link is replaced: a
-// number is put before the ending instead ("ci.1.json"). Links in the folder's path are followed.
+// same folder, which is then renamed. Files of other writers and symbolic links are never replaced.
+// If the name is taken, a number is put before its ending ("ci.1.json"). Symbolic links in the
+// folder's path are followed.
 #pragma once
 
 #include <sys/types.h>
@@ -14,54 +15,56 @@
 namespace cuwarden {
 
 // The file of one report. write() may be called several times; each call replaces the file that the
-// last one wrote, unless another file has taken its path: then it writes a file of another name. No
-// descriptor is kept between two calls.
+// last one wrote. If another file has taken its path meanwhile, write() makes a file of another
+// name. No descriptor is kept between two calls.
 class ReportFile {
  public:
   // `path`: wanted path of the file. Missing folders are made when the report is written. `advice`:
-  // end of the error line after a failure, which says what a user can do; not copied, so the caller
-  // keeps it alive.
+  // end of the error line after a failure: what a user can do. It is not copied; the caller keeps
+  // it alive.
   explicit ReportFile(std::string path,
                       const char* advice = "set CUWARDEN_REPORT to a path that can be written")
       : wanted_(std::move(path)), advice_(advice) {}
 
-  // Makes write() replace the file at `path`, an earlier report about the process whose reports
-  // this object writes. Does nothing if there is no file.
+  // Makes the next write() replace the file at `path`. It must be an earlier report about the
+  // process whose report this object writes. Does nothing if there is no file.
   void adopt(const std::string& path);
 
   // Makes the report of a ledger and writes it to the file. Returns true if the whole report is at
-  // path(). Otherwise error() is one line about the failure; no partial file is left, and the file
-  // that an earlier call wrote stays as it was.
+  // path(). Otherwise error() is one line about the failure. Then no partial file is left, and the
+  // file that an earlier call wrote stays as it was.
   bool write(const ledger::Reader&, const ReportOptions&) noexcept;
 
   // Removes the file that this object wrote or adopted, unless another file has taken its path.
-  // path() is empty afterwards, and a later write() starts from wanted() again.
+  // Afterwards path() is empty, and the next write() makes a new file at wanted().
   void remove() noexcept;
 
   // Returns the path that the constructor was given.
   const std::string& wanted() const noexcept { return wanted_; }
   // Returns the path of the file that was written or adopted; empty if there is none.
   const std::string& path() const noexcept { return path_; }
-  // Returns the number that write() put before the ending of wanted() when it last made a new file,
-  // as in "ci.1.json"; 0: none. The number of an adopted file is not known: 0.
+  // Returns the number before the ending in the name of the file, such as 1 in "ci.1.json", if
+  // write() has made the file. 0: none. The number of an adopted file is not known, and does not
+  // count.
   unsigned number() const noexcept { return number_; }
-  // Returns the number of leaked allocations in the report that write() made last; 0 before.
+  // Returns the number of leaked allocations in the report that write() made last; 0 before the
+  // first call.
   std::uint64_t leaks() const noexcept { return leaks_; }
   // Returns one line about the failure of the last write(); empty if it succeeded.
   const std::string& error() const noexcept { return error_; }
-  // True if the ledger from which the last report was made is damaged; false before the first
-  // report.
+  // True if the ledger from which write() made its last report is damaged; false before the first
+  // call.
   bool ledger_is_damaged() const noexcept { return ledger_is_damaged_; }
 
-  // Removes the temporary files that the process of a ledger has left in its report's folder if it
-  // died while it wrote its report. Failures are ignored.
+  // Removes the temporary files that the process of a ledger left in its report's folder, because
+  // it died while it wrote its report. Failures are ignored.
   static void remove_unfinished(const ledger::ProcessView&) noexcept;
 
  private:
   // Does the work of write(). Sets error_ after a failure. Throws if memory runs out.
   void write_or_throw(const ledger::Reader&, const ReportOptions&);
-  // Sets error_ to a line such as "cannot write the report …". `error`: an errno. `what`: words
-  // between "cannot" and "the report", such as "write". Returns false.
+  // Sets error_ to a line such as "cannot write the report …". `error`: an errno. `what`: the words
+  // between "cannot" and "the report", such as "write". Always returns false.
   bool fail(int error, const char* what);
 
   std::string wanted_;  // path that the constructor was given
@@ -69,8 +72,9 @@ class ReportFile {
   // path_: path of the file that was written or adopted; empty: none. error_: line about the
   // failure of the last write(); empty: it succeeded.
   std::string path_, error_;
-  unsigned number_ = 0;  // number before the ending of wanted_ in path_, as in "ci.1.json"; 0: none
-  std::uint64_t leaks_ = 0;         // leaked allocations in the last report
+  // Number before the ending in the name of the file, such as 1 in "ci.1.json"; 0: none.
+  unsigned number_ = 0;
+  std::uint64_t leaks_ = 0;         // number of leaked allocations in the last report
   bool ledger_is_damaged_ = false;  // true if the ledger of the last report is damaged
   // Device number of the file at path_; meaningless if path_ is empty.
   dev_t device_ = 0;

@@ -1,6 +1,6 @@
-// A small reader of ELF files: the build id, and names of functions from .symtab or .dynsym for
+// Reads ELF files: the build id, and names of functions from the tables .symtab or .dynsym, for
 // files without debug information. Files are read in pieces and never mapped, so that a file that
-// is truncated meanwhile cannot kill the process. Every offset and count is checked.
+// is cut short meanwhile cannot kill the process. Every offset and count is checked.
 #pragma once
 
 #include <elf.h>
@@ -17,7 +17,8 @@
 
 namespace cuwarden {
 
-// An open 64-bit ELF file (program or library): its headers, build id and function symbols.
+// An open 64-bit ELF file (program or library), with its headers; gives its build id and the names
+// of its functions.
 class ElfFile {
  public:
   // Opens the file; null if it cannot be read or is no 64-bit little-endian ELF file.
@@ -25,37 +26,38 @@ class ElfFile {
 
   // Returns the ELF header of the file.
   const Elf64_Ehdr& header() const { return header_; }
-  // Returns the program headers; empty if the file has none that can be read.
+  // Returns the program headers; empty if none could be read.
   const std::vector<Elf64_Phdr>& segments() const { return segments_; }
   // Returns the bytes of the file's ELF build id; empty if the file has none.
   std::vector<std::uint8_t> build_id() const;
   // True if the file has a section .debug_info or .zdebug_info, and so can give source lines.
   bool has_debug_information() const;
 
-  // Returns for each address the mangled name of the function around it, in the order of `sorted`;
-  // an empty name if no function is known. `sorted`: addresses as in the file's symbol table,
-  // ascending. A function without a size is taken to reach to the end of its section. If the
-  // budget's time runs out, the result is empty or lacks names at its end.
+  // Returns the mangled name of the function at each address, in the order of `sorted`; an empty
+  // name if no function is known there. `sorted`: addresses as in the file's symbol table,
+  // ascending. A function whose size the table does not state counts as reaching to the end of its
+  // section. If the budget's time runs out, the result is shorter than `sorted`, or empty.
   std::vector<std::string> functions_at(std::span<const std::uint64_t> sorted,
                                         const SymbolBudget& budget = {}) const;
 
   // True if the file's read-only data (sections .rodata*) contains `text`. If the file has no
-  // section headers, the whole file is searched.
+  // section headers that can be read, the whole file is searched.
   bool constants_contain(std::string_view text) const;
 
-  // Reads up to `bytes` bytes at `offset` of the file into `into`. Returns the number of bytes
-  // read, which is less at the end of the file or after an error.
+  // Reads up to `bytes` bytes of the file, from `offset` on, into `into`. Returns the number of
+  // bytes read, which is less than `bytes` at the end of the file or after an error.
   std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const;
-  // Returns the null-terminated text at `offset` of the file, at most 16 KiB of it.
+  // Returns the text in the file that begins at `offset` and ends before a zero byte; about 16 KiB
+  // of it at most.
   std::string text(std::uint64_t offset) const;
 
  private:
   ElfFile() = default;
-  // Returns the build id in the ELF notes in `bytes` bytes at `offset` of the file; empty if there
-  // is none, or if `bytes` is more than 64 KiB.
+  // Searches the ELF notes in `bytes` bytes at `offset` of the file for a build id, and returns it.
+  // Empty if there is none, or if `bytes` is more than 64 KiB.
   std::vector<std::uint8_t> build_id_in(std::uint64_t offset, std::uint64_t bytes) const;
-  // Calls visit(symbol, offset of the symbol's name in the file) for each symbol of .symtab, or of
-  // .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.
+  // Calls visit(symbol, position in the file of the symbol's name) for each symbol of .symtab, or
+  // of .dynsym if there is no .symtab. Returns false if the budget's time ran out before the end.
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 

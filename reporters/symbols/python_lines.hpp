@@ -1,4 +1,4 @@
-// Lines of Python functions, from the tables that the interpreter keeps in their code objects.
+// Finds lines of Python functions in the tables that the interpreter keeps in their code objects.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace cuwarden {
 
-// Returns the source line of an instruction of the function; 0 if it has none, or if the table is
-// damaged. `instruction`: number of the unit of two bytes, from the start of the bytecode.
+// Returns the source line of an instruction of a Python function; 0 if the instruction has none, or
+// if the function's table of lines is damaged. `instruction`: index, from 0, of the instruction's
+// unit of two bytes in the function's bytecode.
 std::uint32_t python_line(const ledger::PythonCodeView& function, std::uint32_t instruction);
 
 }  // namespace cuwarden

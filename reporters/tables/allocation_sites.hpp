@@ -1,5 +1,5 @@
 // Makes the report's table of the call stacks that allocated most bytes over the whole run, freed
-// or not. They show where memory comes and goes all the time.
+// or not. The table shows where memory is allocated and freed again all the time.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,19 @@
 
 namespace cuwarden {
 
-// Number of groups of allocations of which a report tells all bytes that they ever allocated. Their
-// call stacks have to be named when the process ends, which takes time.
+// Most rows of the report's table of the call stacks that allocated most bytes over the run. The
+// number is limited because naming the functions of call stacks takes time at the end of the
+// process.
 inline constexpr std::size_t most_allocation_sites = 200;
 
-// Returns copies of the groups (allocations with the same call stack, function, kind and device)
-// that allocated most bytes over the run, most bytes first: at most most_allocation_sites. Implicit
-// memory and blocks of frameworks are left out.
+// Returns copies of the ledger's groups (allocations with the same call stack, function, kind and
+// device) that allocated most bytes over the run, most bytes first. Returns at most
+// most_allocation_sites groups. Implicit memory and blocks of frameworks are left out.
 std::vector<ledger::GroupView> most_allocating(const ledger::Reader&);
 
-// Calls the last parameter, with a row of the report, for each of the groups. Their call stacks
-// were added to the frames before.
+// Calls the last parameter, with a row of the report, for each of the given groups, which are the
+// result of most_allocating(). The groups' call stacks must have been added to the CallFrames
+// before; rows of other stacks name no stack.
 void put_allocation_sites(const ledger::Reader&, const std::vector<ledger::GroupView>&,
                           const CallFrames&, Put<model::AllocationSite>);
 

@@ -1,4 +1,5 @@
-// Tells how long a device's free memory lasts if the growing groups go on growing as before.
+// Foretells how long a device's free memory lasts if the growing groups of allocations go on
+// growing as before.
 #pragma once
 
 #include <cstdint>
@@ -13,48 +14,56 @@
 
 namespace cuwarden {
 
-// The growth of one device's live memory.
+// The speed at which the process's live memory on one device grows. Each growing group of
+// allocations (stack, function, kind, device) counts in one of the two sums.
 struct GrowthRates {
-  // Sum of the growth of the groups that are judged by steps of the program, in bytes per step; 0:
-  // there are none.
+  // Bytes that are added in each step of the program by groups whose growth is measured in steps;
+  // 0: there is no such group.
   std::uint64_t bytes_per_step = 0;
-  // Sum of the growth of the groups that are not judged by steps and have grown for at least a
-  // minute, in bytes per minute; 0: there are none.
+  // Bytes that are added in each minute by the other groups, if they have grown for at least a
+  // minute; 0: there is no such group.
   std::uint64_t bytes_per_minute = 0;
 };
 
-// The growth of the live memory of one device.
+// The growth of the process's live memory on one device.
 struct DeviceGrowth {
+  // CUDA ordinal of the device.
   DeviceOrdinal device;
+  // Speed of the growth.
   GrowthRates rates;
-  // Bytes that a framework holds but has not handed out, if its blocks are what grows: these fill
-  // up before the device does. Otherwise 0.
+  // Bytes of the device that PyTorch's allocator holds but has not handed out, if its blocks are
+  // what grows: new blocks fill these bytes before they take more of the device. Otherwise 0.
   std::uint64_t idle_bytes = 0;
-  // The group that grows fastest: by steps if one does, otherwise by minutes. Points into an
-  // argument of growth_of_devices(), in whose results it is never null.
+  // The group of allocations that grows fastest. Groups that grow by steps of the program come
+  // before groups that grow by minutes. Points into an argument of growth_of_devices(), whose
+  // results never have null here.
   const LeakGroup* fastest = nullptr;
 };
 
-// Returns the growth of each device that has growing groups, and whose live bytes rose. `blocks`:
-// result of take_blocks(), which has taken them out of `groups`. Blocks of frameworks lie inside
-// the memory of `groups`, so that the two are not added: the faster sum counts. Memory of the host,
-// managed and imported memory, and memory that the end of a context released count for nothing.
-// `reader` reads the ledger of the groups.
+// Returns the growth of each device whose live bytes rose and that has growing groups of
+// allocations. `reader` reads the ledger of the groups. `blocks`: result of take_blocks(), which
+// has taken the blocks that frameworks handed out from `groups`.
+// Blocks lie inside the memory of `groups`. So the two are not added: the one that grows faster
+// counts. These groups count for nothing: memory of the host, managed and imported memory, and
+// memory that the end of its context released.
 std::vector<DeviceGrowth> growth_of_devices(const ledger::Reader& reader,
                                             const std::vector<LeakGroup>& groups,
                                             const std::vector<LeakGroup>& blocks);
 
-// The number of steps, and of minutes, after which a device is full, rounded down. Each ignores the
-// growth that the other tells of. Null: no group grows by steps, or by time.
+// The number of steps of the program, and the number of minutes, until a device is full, both
+// rounded down. `steps` follows from the groups that grow by steps, `minutes` from the other
+// growing groups; neither counts the growth of the other. Null: no group grows in this way.
 struct Exhaustion {
   std::optional<std::uint64_t> steps, minutes;
 };
-// Returns the exhaustion of a device with `free_bytes` free bytes at this growth.
+// Returns the number of steps and of minutes until a device is full. `free_bytes`: free bytes of
+// the device. The second parameter is the growth of its live memory.
 Exhaustion exhaustion_of(std::uint64_t free_bytes, const DeviceGrowth&);
 
-// Calls the last parameter, with a row of the report, for each device that has growing groups, and
-// of which there is a reading. `series`: all_series(). `groups`, `blocks`: as in
-// growth_of_devices(). CallFrames::name_all() must have been called, with the stacks of all groups.
+// Calls the last parameter, with a row of the report, for each device with growing groups of
+// allocations. Devices whose memory was never read (cuMemGetInfo) are left out. `series`:
+// all_series(). `groups`, `blocks`: as for growth_of_devices(). CallFrames::name_all() must have
+// been called, with the stacks of all groups.
 void put_forecasts(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
                    const std::vector<LeakGroup>& groups, const std::vector<LeakGroup>& blocks,
                    const CallFrames&, Put<model::Forecast>);

@@ -1,5 +1,6 @@
-// Makes the report's tables about slabs and rounding at the moments of refused requests (incidents)
-// from a ledger. Each put_*() passes each row of its table to its last parameter.
+// Makes the report's tables about slabs and rounding at the moments at which requests were refused
+// (incidents), from a ledger. A slab is a 2 MiB page from which the driver cuts small requests.
+// Each put_*() passes each row of its table to its last parameter.
 #pragma once
 
 #include <vector>
@@ -12,16 +13,17 @@
 namespace cuwarden {
 
 // Calls the last parameter, with a row of the report, for each refused request of device memory:
-// the bytes of the device that no other request could use at the refusal. Requests at whose refusal
-// the slabs were not looked at are left out.
+// the bytes of the device that no other request could use at that moment. A request is left out if
+// the device's slabs (2 MiB pages of small requests) were not looked at when it was refused.
 void put_incident_fragmentation(const ledger::Reader&, const std::vector<IncidentCase>&,
                                 Put<model::IncidentFragmentation>);
-// Calls the last parameter, with a row of the report, for each refused request and each size class
-// of the slabs that its device had at the refusal.
+// For each refused request, calls the last parameter with a row of the report for each size class
+// of slabs (2 MiB pages of small requests) that the request's device then had.
 void put_incident_slab_classes(const ledger::Reader&, const std::vector<IncidentCase>&,
                                Put<model::IncidentSlabClass>);
-// Calls the last parameter, with a row of the report, for each refused request and each slab of its
-// device at the refusal. The ledger may list fewer slabs than there were, or none.
+// For each refused request, calls the last parameter with a row of the report for each slab (2 MiB
+// page of small requests) that the request's device then had. The ledger may list fewer slabs than
+// there were, or none.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            Put<model::IncidentSlab>);
 

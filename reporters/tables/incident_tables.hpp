@@ -14,42 +14,43 @@
 
 namespace cuwarden {
 
-// Returns the report's name of the rung, one of cuwarden's attempts to serve a refused request,
-// such as "trim" or "spill".
+// Returns the report's name of a rung (one of cuwarden's attempts to serve a refused request), such
+// as "trim" or "spill".
 std::string_view rung_name(ledger::Rung);
-// Returns the report's name of the thing that a refused call asked for, such as "memory" or
-// "context".
+// Returns the report's name of the thing that a refused call needed memory for, such as "memory"
+// for an allocation, or "context".
 std::string_view asked_name(ledger::Asked);
-// Returns all incidents (requests that were refused for lack of memory) of the ledger, by the time
-// of their first refusals. Incidents are left out if the group of allocations (stack, function,
-// kind, device) of their request cannot be read.
+// Returns all incidents of the ledger (requests that were refused for lack of memory), sorted by
+// the time of the first refusal of each. An incident is left out if the ledger's row of its group
+// of allocations (stack, function, kind, device) cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
-// Adds the call stacks of the refused requests, and of the holders of memory that the ledger lists
-// for the refusals, to the report's stacks (the last parameter).
+// Adds call stacks to the CallFrames: those of the refused requests, and those of the allocations
+// that the ledger lists as holders of memory at the refusals.
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
-// Calls the last parameter, with a row of the report, for each refused request and each other
-// process that held memory of its device at the refusal. The processes are those that NVML listed.
+// For each refused request, calls the last parameter with a row of the report for each other
+// process that then used the request's device. The processes are those that NVML listed, or that
+// had the device's file open.
 void put_device_processes(const ledger::Reader&, const std::vector<IncidentCase>&,
                           Put<model::DeviceProcess>);
 // Judges the cause of each refused request, and passes a row of the report with the verdict to the
 // last parameter.
 void put_incidents(const ledger::Reader&, const std::vector<IncidentCase>&, const CallFrames&,
                    Put<model::Incident>);
-// Calls the last parameter, with a row of the report, for each refused request and each number that
-// was known at its refusal, such as the device's free bytes.
+// For each refused request, calls the last parameter with a row of the report for each figure that
+// was known at that moment, such as the device's free bytes.
 void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFact>);
-// Calls the last parameter, with a row of the report, for each attempt (rung) by which cuwarden
-// tried to serve each incident's first refused request.
+// Calls the last parameter, with a row of the report, for each rung (attempt to serve a refused
+// request) that was tried for the first request of an incident.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
-// Calls the last parameter, with a row of the report, for each rung that was left out for the first
-// refused request of an incident, with the reason. The reader tells the settings that were in
-// force.
+// Calls the last parameter, with a row of the report, for each rung (attempt to serve a refused
+// request) that was not tried for the first request of an incident. The row has the reason, and the
+// setting that turns the rung off. The ledger's reader gives the values of settings.
 void put_rungs_left_out(const ledger::Reader&, const std::vector<IncidentCase>&,
                         Put<model::RungLeftOut>);
-// Calls the last parameter, with a row of the report, for each refused request and each group of
-// allocations (stack, function, kind, device) among its holders. These held most memory, or locked
-// most memory in slabs, at the refusal. Rows name no stack that add_stacks() has not added.
+// For each refused request, calls the last parameter with a row of the report for each of its top
+// holders of memory. These are groups of allocations (stack, function, kind, device) that then held
+// most memory, or locked most in slabs. Rows name no stack that add_stacks() has not added.
 void put_incident_holders(const ledger::Reader&, const std::vector<IncidentCase>&,
                           const CallFrames&, Put<model::IncidentHolder>);
 

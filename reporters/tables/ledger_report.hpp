@@ -1,4 +1,4 @@
-// The report of a ledger: the model's parts and tables, made from the facts that a process
+// The report of a ledger: all parts and tables of the model, made from the facts that a process
 // recorded.
 #pragma once
 
@@ -30,14 +30,14 @@
 
 namespace cuwarden {
 
-// The report of the process of a live, ended or damaged ledger. The constructor reads the facts
-// that several tables share, and looks up the names of functions. Rows of tables are made when
-// give() hands them out, so that no table of many rows has to lie in memory as a whole. All
-// functions may throw std::bad_alloc.
+// Makes the report of a process from its ledger. The process may still run, or have ended, and the
+// ledger may be damaged. The constructor reads the facts that several tables share, and looks up
+// the names of functions. Rows of tables are made when give() hands them out, so that no table of
+// many rows lies in memory as a whole. All functions may throw std::bad_alloc.
 class LedgerReport {
  public:
-  // The caller keeps `ledger` alive as long as the object. The options, and the Naming object to
-  // which they point, are used by the constructor only.
+  // Keeps a reference to `ledger`, which the caller keeps alive. The options, and the Naming object
+  // to which they point, are used by the constructor only.
   LedgerReport(const ledger::Reader& ledger, const ReportOptions& options);
   // Forbids a temporary reader, which would not live as long as the report.
   LedgerReport(const ledger::Reader&&, const ReportOptions&) = delete;
@@ -52,21 +52,22 @@ class LedgerReport {
   // Returns the whole report. To be called once, instead of give().
   model::Report whole();
 
-  // Returns the number of leaked allocations, as the report has it.
+  // Returns the number of leaked allocations that the report states.
   std::uint64_t leaks() const { return leaks_of(groups_).count.value_or(0); }
-  // Returns about how many rows the tables have: those of most rows, the leak groups, stacks and
-  // frames, are counted exactly.
+  // Returns about how many rows give() will hand out. Only the largest tables are counted: groups
+  // of allocations, blocks of frameworks, stacks and frames.
   std::size_t expected_rows() const {
     return groups_.size() + implicit_groups_.size() + blocks_.size() + frames_.rows();
   }
-  // True if the ledger is damaged. The report says so, too.
+  // True if the ledger is damaged; the report states this, too.
   bool ledger_is_damaged() const { return damage_.any(); }
 
  private:
   // Sentences for the report, each a reason why something is missing.
   using Reasons = std::vector<std::string>;
 
-  // Adds the stacks of all tables to frames_, and looks up their names as the options say.
+  // Adds the call stacks of all tables to frames_, and looks up the names of their functions as the
+  // options say.
   void name_frames(const ReportOptions&);
   // Returns the report's statement about the tool, with all reasons why the report is incomplete.
   model::Tool tool() const;
@@ -74,11 +75,11 @@ class LedgerReport {
   const ledger::Reader& ledger_;       // ledger of the process; not owned
   const ledger::ProcessView process_;  // facts about the process, read from the ledger
   const std::uint64_t end_ns_;  // result of end_of(): end of the process, in ns since its start
-  // Allocations that were not freed, or that the end of a context released, by call stack,
-  // function, kind and device.
+  // Groups of allocations (stack, function, kind, device) that were not freed, or that the end of a
+  // context released.
   std::vector<LeakGroup> groups_;
   // Objects such as contexts and streams, by call stack, with the memory that the driver took for
-  // them.
+  // them (implicit memory).
   std::vector<LeakGroup> implicit_groups_;
   // Blocks that frameworks have handed out and not got back, by call stack.
   std::vector<LeakGroup> blocks_;
@@ -86,13 +87,14 @@ class LedgerReport {
   const std::vector<ledger::GroupView> sites_;
   // Totals of each kind of memory on each device (all_series()).
   std::vector<ledger::SeriesView> series_;
-  // Slabs of each device at the end of the process, and bytes lost to rounding.
+  // Slabs (2 MiB pages of small requests) of each device at the end of the process, and bytes lost
+  // to rounding.
   const Fragmentations fragmentations_;
   const std::vector<IncidentCase> incidents_;  // requests that were refused for lack of memory
-  // Sentences about devices for which the moment at which most memory was locked in slabs is
-  // unknown.
+  // Sentences: devices of which it is unknown when most memory was locked in slabs, with the
+  // reason.
   Reasons unknown_slabs_;
-  // Slabs of each device at the moment at which most memory was locked in them, by CUDA ordinal.
+  // Slabs of each device, by CUDA ordinal, at the moment at which most memory was locked in them.
   const std::map<std::int32_t, WorstSlabs> worst_slabs_;
   const LedgerDamage damage_;   // damage that was found in the ledger
   const Reasons lost_;          // sentences: reasons why the ledger lacks allocations

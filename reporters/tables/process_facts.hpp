@@ -14,17 +14,20 @@
 
 namespace cuwarden {
 
-// Returns the end of the process, in nanoseconds since its start. The end is ReportOptions::end_ns.
-// If that is null, the end is the present time, or 0 if the process started in the future.
+// Returns the time of the process's end, in nanoseconds since its start: ReportOptions::end_ns. If
+// that is null, returns the present time, or 0 if the process started in the future.
 std::uint64_t end_of(const ledger::ProcessView&, const ReportOptions&) noexcept;
 
 // Returns the report's description of the process. `end_ns`: the result of end_of(). The version of
-// the driver package is that of this machine now; all else comes from the ledger and the options.
+// the driver package is the one that this machine has at present; all else comes from the ledger
+// and the options.
 model::Process process_of(const ledger::ProcessView&, const ReportOptions&, std::uint64_t end_ns);
-// Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them now.
-// Null if they are unknown, or if the process ran on another machine or before the last boot.
+// Returns limit, peak and OOM kills of the process's memory cgroup, as the kernel gives them at
+// present. Null if they are unknown, or if the process ran on another machine or before the last
+// boot.
 std::optional<model::MemoryCgroup> memory_cgroup_of(const ledger::ProcessView&);
-// Returns how the search for pointers to live allocations went; null if none was made.
+// Returns the outcome of the search of the process's memory for pointers to its live allocations;
+// null if no search was made.
 std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView&);
 // Returns the batch job of the process (scheduler, ids, rank), by the environment variables that
 // the ledger keeps. Fields that no variable gives are null.
@@ -38,10 +41,11 @@ void put_environment(const ledger::Reader&, Put<model::Variable>);
 // program called.
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
 // Calls the last parameter, with a row of the report, for each driver function that the program
-// looked up by name and that has no hook. Another version of the function has a hook.
+// looked up by name and for which cuwarden has no hook. Another version of each such function has a
+// hook.
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
-// Returns the cost of recording the process: number of recorded calls, time of cuwarden's own work
-// in them, bytes of the ledger.
+// Returns the cost of recording the process: number of recorded calls, time that cuwarden spent in
+// them, bytes of the ledger.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
 // Returns a sentence for each reason why allocations that hooks saw are missing from the report:
@@ -58,16 +62,17 @@ std::vector<std::string> coverage_reasons(const ledger::Reader&);
 // Returns a time in UTC as text such as "2026-01-31T12:00:00.000000000Z". `realtime_ns`:
 // nanoseconds since 1970.
 std::string iso_8601(std::int64_t realtime_ns);
-// Returns the version of the NVIDIA driver package on this machine, such as "580.159.04", which is
-// that of its kernel module. Empty if the module is not loaded.
+// Returns the version of the NVIDIA driver's kernel module on this machine, such as "580.159.04".
+// The driver package has the same version. Empty if the module is not loaded.
 std::string driver_package_version();
 
-// Returns a text such as "the system refused to open its file (operation not permitted)", which
-// says why a ledger could not grow. `error`: errno of the operation that failed. Null if the
-// operation is `none`, or if `error` only means a lack of disk, memory or descriptors.
+// Returns a text that says why a ledger could not grow, such as "the system refused to open its
+// file (operation not permitted)". The first parameter is the operation that failed; `error`: its
+// errno. Null if the operation is `none`, or if `error` only means a lack of disk, memory or
+// descriptors.
 std::optional<std::string> refused_growth(ledger::GrowthOperation, int error);
-// Returns the text of a CUDA version number: "13.0" for 13000; empty for an unknown version, which
-// is 0 or less.
+// Returns the text of a CUDA version number, such as "13.0" for 13000. Empty if `version` is 0 or
+// less, which means an unknown version.
 std::string version_text(int version);
 
 }  // namespace cuwarden

@@ -19,30 +19,30 @@ class Naming;
 struct ReportOptions {
   // True if functions and lines of source code are looked up for the code addresses on call stacks.
   bool symbolise = true;
-  // Object that looks up the names, and keeps the files that it has read for a later report; the
+  // Object that looks up the names, and keeps the files that it has read for later reports; the
   // caller owns it. Null: the names are looked up within the limits symbol_time and symbol_memory.
   Naming* naming = nullptr;
-  // Approximate limit of the time for looking up functions and lines. Null: neither this time nor
-  // the memory (symbol_memory) is limited. Both limits have no effect if `naming` is set, which has
-  // its own.
+  // Approximate limit of the time for looking up functions and lines. Null: neither the time nor
+  // the memory (symbol_memory) is limited. No effect if `naming` is set, which has limits of its
+  // own.
   std::optional<std::chrono::nanoseconds> symbol_time;
-  // Most bytes of memory that reading debug information may take; no limit if symbol_time is null.
-  // No effect if `naming` is set.
+  // Most bytes of memory that reading debug information may take. No effect if symbol_time is null,
+  // or if `naming` is set.
   std::size_t symbol_memory = most_symbol_memory_at_exit;
-  // End of the process, or moment of the report if the process still runs, in nanoseconds since the
-  // process's start; null: now.
+  // Time of the process's end, or of the report if the process still runs, in nanoseconds since the
+  // process's start. Null: the present time.
   std::optional<std::uint64_t> end_ns;
-  // Reason of the process's end, for a process that could not write the reason to its ledger.
-  // `running`: the process still runs, and another process makes the report. Null: the ledger's
-  // reason counts.
+  // Reason of the process's end, if the process could not write it to its ledger. `running`: the
+  // process still runs, and another process makes the report. Null: the reason in the ledger
+  // counts.
   std::optional<ledger::EndReason> end_reason;
   // Number of the signal that killed the process; null: no signal did, or the number is unknown.
   std::optional<int> signal;
-  // True if the process has ended and its memory is gone, so that the ledger does not change any
-  // more.
+  // True if the process has ended, so that no process writes the ledger any more.
   bool at_rest = false;
-  // Function that is told now and then how far the making of the report is: the work in words, the
-  // number of its parts that are done, and that of all. Empty: nothing is told.
+  // Function that is called now and then with the progress of making the report. `what`: the work
+  // in words. `done` and `all`: number of its parts that are done, and of all its parts. Empty:
+  // none is called.
   std::function<void(const char* what, std::size_t done, std::size_t all)> told{};
 };
 

@@ -1,7 +1,7 @@
-// The worst moment of each device: the moment of the run at which most of its memory was locked.
-// Locked memory is unused, but in slabs (2 MiB pages that the driver cuts small requests from) that
-// had a live piece. The process counted the pieces of each slab during the run. slabs.hpp, in
-// contrast, works out the slabs at the end of the process.
+// The worst moment of each device: the moment of the run at which most of its memory was locked in
+// slabs. A slab is a 2 MiB page from which the driver cuts small requests, its pieces. Its unused
+// bytes are locked as long as a piece is live. The process counted the pieces of each slab during
+// the run. slabs.hpp, in contrast, works out the slabs at the end of the process.
 #pragma once
 
 #include <cstdint>
@@ -19,56 +19,59 @@
 
 namespace cuwarden {
 
-// The slabs of a device at its worst moment: the moment of the run at which most unused memory was
-// locked in slabs, since they had live pieces.
+// The slabs of a device (2 MiB pages from which the driver cuts small requests, their pieces) at
+// the device's worst moment: the moment of the run at which most unused memory was locked in slabs
+// by live pieces.
 struct WorstSlabs {
-  // Time at which most memory of the device was locked in slabs, in ns since the process's start.
+  // Time of the worst moment, in ns since the process's start.
   std::uint64_t time_ns = 0;
-  // locked_bytes: unused bytes of the device at time_ns that were locked in slabs. rounding_bytes:
-  // bytes that rounding had added to the requests that were live then.
+  // Figures of the worst moment. locked_bytes: unused bytes of the device that were locked in
+  // slabs. rounding_bytes: bytes that rounding had added to the requests that were live.
   std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // Time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since the
-  // process's start, and the device's free bytes in that reading. Both are meaningless if read_ns
-  // is 0: there was no reading.
+  // read_ns: time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since
+  // the process's start; 0: there was none. free_bytes: the device's free bytes in that reading;
+  // meaningless if read_ns is 0.
   std::uint64_t read_ns = 0, free_bytes = 0;
-  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at read_ns, when the
-  // device's free bytes were read; null: unknown.
+  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at the time read_ns, when
+  // the device was last read; null: unknown.
   std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // Number of live pieces whose addresses showed at holders_time_ns that they share a 2 MiB page
-  // with another piece, as pieces of slabs do; 0: none was seen.
+  // Number of pieces live at holders_time_ns that, by their addresses, share a 2 MiB page with
+  // another piece, as pieces of slabs do; 0: none was seen.
   std::uint64_t pieces_seen = 0;
-  // Slabs (2 MiB pages) with a live piece at time_ns, sorted by address.
+  // Slabs (2 MiB pages) with a live piece at the worst moment, sorted by address.
   std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes): the size
   // of a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
-  // Time at which `holders` was made, in ns since the process's start: the moment at which most
-  // memory was locked, or an earlier one. Bytes that were locked in all slabs at that time. Both
+  // holders_time_ns: time for which `holders` was made, in ns since the process's start: time_ns or
+  // an earlier time. holders_locked_bytes: bytes that were locked in all slabs at that time. Both
   // are 0 if `holders` was never made.
   std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
   // Groups of allocations (stack, function, kind, device) whose live pieces locked most bytes in
-  // slabs at holders_time_ns.
+  // slabs at the time holders_time_ns.
   std::vector<std::pair<GroupId, SlabHolder>> holders;
 };
 
-// Returns the slabs of each device at its worst moment (at which most memory was locked in slabs),
-// by CUDA ordinal. A device on which no memory was ever locked is left out. A device is also left
-// out if the driver cuts slabs in another way than the process assumed, or if there were too many
-// slabs to count. If 64 MiB or more were locked on such a device, a sentence is added to `reasons`.
-// The second parameter is the result of find_fragmentation() for this ledger.
+// Returns the slabs of each device, by CUDA ordinal, at the device's worst moment: when most memory
+// was locked in slabs. The second parameter is the result of find_fragmentation() for this ledger.
+// A device is left out if no memory of it was ever locked. It is also left out if its slabs could
+// not be counted: the driver cuts slabs in another way than the process assumed, or there were too
+// many. Then a sentence is added to `reasons` if 64 MiB or more were locked.
 std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);
 
-// Adds the call stacks of all WorstSlabs::holders, the groups of allocations that locked most
-// memory in slabs, to the report's stacks (the last parameter).
+// Adds the call stacks of all WorstSlabs::holders (the groups of allocations that locked most
+// memory in slabs) to the CallFrames.
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
-// Calls the last parameter, with a row of the report, for each device: its worst moment, at which
-// most memory was locked in slabs (unused, but in 2 MiB pages with live pieces).
+// Calls the last parameter, with a row of the report, for each device: the moment at which most of
+// its memory was locked in slabs (unused, but in 2 MiB pages with live pieces), and the figures of
+// that moment.
 void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
                              Put<model::WorstFragmentation>);
-// Calls the last parameter, with a row of the report, for each slab that had a live piece at the
-// worst moment of its device. At that moment most memory was locked in slabs.
+// Calls the last parameter, with a row of the report, for each slab (2 MiB page of small requests)
+// with a live piece at the worst moment of its device. At that moment most memory was locked in
+// slabs.
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
 // Calls the last parameter, with a row of the report, for each group of allocations in
 // WorstSlabs::holders, which locked most memory in slabs. Rows name no stack that add_stacks() has

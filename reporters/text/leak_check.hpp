@@ -1,5 +1,5 @@
-// Tells if a report shows leaks, for the option --fail-on-leak of the command `cuwarden`, which
-// then ends with a failure.
+// Counts the leaks of a report for the option --fail-on-leak of the command `cuwarden`, which fails
+// if there are any.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,40 @@ namespace cuwarden {
 
 // The leaks of a report that count for the option --fail-on-leak.
 struct LeakCheck {
-  std::uint64_t count = 0, bytes = 0;  // number of leaked allocations that count, and their bytes
-  // Reason why `count` and `bytes` may be too low: the report lacks allocations, or only leaks of
-  // some modules count, and the modules of other leaks are unknown. Null: there is no such reason.
+  std::uint64_t count = 0, bytes = 0;  // number of leaked allocations, and their bytes
+  // Reason why `count` and `bytes` may be too low; null: there is none. Either the report lacks
+  // allocations, or only leaks of some modules count and the modules of other leaks are unknown.
   std::optional<std::string> doubt;
 };
 
-// Counts the report's leaks; all live allocations if the process was still running. `module`: if
-// not empty, only leaks of modules (programs or libraries) whose path contains that text count.
+// Counts the leaks of a report. If its process was still running, all live allocations count.
+// `module`: text; only leaks of modules (programs or libraries) whose path contains it count.
+// Empty: all leaks count.
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
-// Returns the reason why the report's table `leak_groups` does not list all leaks that
-// check_leaks() has counted for the module; null if it does.
+// Returns the reason why the report's table `leak_groups` lists fewer leaks than check_leaks() has
+// counted; null if it lists all. `module`: the text that was given to check_leaks(). The last
+// parameter is its result.
 std::optional<std::string> unlisted_leaks(const IndexedReport&, const std::string& module,
                                           const LeakCheck&);
 
-// True if `text` is a part of the path of a module that led to the leak: the one that called CUDA,
-// or the one of the program's own code (calling_module()). False if no module is known.
+// True if `text` is a part of the path of a module that led to the leak. This is the module that
+// called CUDA, or the innermost one of the program's own code (calling_module()). False if neither
+// is known.
 bool is_in_module(const IndexedReport&, const model::LeakGroup&, const std::string& text);
 
-// True if the group is memory that a framework has taken to hand out blocks of it, and the report's
-// table `framework_sites` lists these blocks.
+// True if the group is memory that PyTorch has taken in order to hand out blocks of it, and the
+// report lists such blocks: its table `framework_sites` has rows for the same device.
 bool holds_listed_blocks(const IndexedReport&, const model::LeakGroup&);
 
-// Returns the first reason why the report may lack allocations: cuwarden lost some, or calls went
-// past its hooks. Null if the report has all allocations. Missing names and lines of functions do
-// not count. In an old report without the field `records`, all reasons of the field `tool` count.
+// Returns the first reason why allocations may be missing from the report: cuwarden could not
+// record some, or calls of CUDA went past its hooks. Null if the report has all allocations.
+// Missing names and lines of functions are no reason. In an old report without the field `records`,
+// all reasons of the field `tool` count.
 std::optional<std::string> lacks_records(const IndexedReport&);
 
-// The paths of all modules (files of code) that some reports list. Tells a misspelt module name of
-// the user's from one without leaks.
+// The paths of all modules (files of code) that some reports list. Shows whether a module that the
+// user named is misspelt, or only has no leaks.
 class KnownModules {
  public:
   // Adds the paths of the modules of a report.
@@ -57,8 +61,8 @@ class KnownModules {
   std::set<std::string> paths_;  // paths of the modules of all added reports
 };
 
-// Returns a line that says that no report has the module that --module names, and which are like
-// it.
+// Returns a line for the user about an option --module that fits no module of the reports: it names
+// up to three modules with similar names. `module`: value of the option.
 std::string line_about_unknown_module(const std::string& module, const KnownModules&);
 
 }  // namespace cuwarden

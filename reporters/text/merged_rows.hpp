@@ -1,6 +1,6 @@
-// Merges rows of a report that look alike to people. Two stacks whose frames have the same
-// functions and lines differ only in the instructions that made the calls. The text report shows
-// rows with such stacks as one row, with their sums.
+// Merges rows of a report whose call stacks look alike. Two stacks may have the same functions and
+// lines in each frame, and differ only in the instructions that made the calls. The text report
+// shows rows with such stacks as one row, with their sums.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 
 namespace cuwarden {
 
-// Numbers the stacks of a report. Two stacks have the same number if the text report shows their
-// frames alike.
+// Numbers the stacks of a report. Two stacks get the same number if the text report shows equal
+// texts for all of their frames.
 class VisibleStacks {
  public:
   // Keeps a reference to the report, which the caller keeps alive.
   explicit VisibleStacks(const IndexedReport& report) : report_(report) {}
   // Returns the number of the report's stack with this id; stacks that look alike in the text
-  // report have one number. All ids that are null or unknown have one number, too.
+  // report have one number. All null and unknown ids together have one number.
   std::size_t number_of(model::MaybeId stack);
 
  private:
@@ -36,20 +36,20 @@ class VisibleStacks {
 };
 
 // Sets the field `growth` of `merged`, a leak row into which `rows` were merged and whose sums are
-// set. `merged` is growing if one of `rows` is, or if Growth::growing() holds for the live
-// allocations of all rows together. In the second case also sets growth_bytes_per_minute; it does
-// not arise if the program marked steps, by which each row was judged. In all other cases, `merged`
-// stays as it is.
+// set. `merged` is growing if one of `rows` is. Otherwise, if the program marked no steps, the live
+// allocations of all rows are judged together. If they grow (Growth::growing()), `growth` and
+// growth_bytes_per_minute are set. In all other cases, `merged` stays as it is.
 void judge_growth(const IndexedReport&, const std::vector<const model::LeakGroup*>& rows,
                   model::LeakGroup& merged);
 
-// Returns the stacks with which the rows share bytes, each once, without the rows' own stacks.
+// Returns the stacks of other rows whose objects share bytes with objects of `rows`
+// (ImplicitGroup::shared_with), each once. The stacks of `rows` themselves are left out.
 std::vector<model::Id> stacks_beside(const std::vector<const model::ImplicitGroup*>& rows);
 
-// Sets the figures of `merged`, a row into which `rows` were merged: the sums of their counts and
-// bytes, and the earliest and latest time at which an allocation was made. Unknown figures are left
-// out of the sums; a sum of unknown figures only is null. A sum with estimates is an estimate.
-// Judges the growth of leak rows.
+// Sets the figures of `merged`, a row into which `rows` were merged: the sums of counts and bytes,
+// and the earliest and latest time at which an allocation was made. Unknown figures are left out of
+// the sums; a sum of unknown figures only is null. A sum is marked as an estimate if one of its
+// figures is one. Also sets the growth of leak rows (judge_growth()).
 template <class Row>
 void merge_figures(const IndexedReport& report, const std::vector<const Row*>& rows, Row& merged) {
   const auto add_up = [&](model::Figure Row::*figure) {
@@ -103,10 +103,11 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   if constexpr (requires { &Row::count_by_quarter; }) judge_growth(report, rows, merged);
 }
 
-// Merges rows whose stacks look alike in the text report and whose key(row) is equal. `rows`: no
-// null pointers. `key`: returns a value that operator< compares. A merged row is a copy of the
-// first of its rows, with the figures that merge_figures() sets. Returns the merged rows sorted by
-// bytes, most first; bytes that the driver keeps (kept_bytes), if rows have them, are added.
+// Merges rows whose stacks look alike in the text report and whose key(row) is equal. `rows`:
+// pointers to rows, none of them null. `key`: function that returns a value with operator<. A
+// merged row is a copy of the first of its rows, with the figures that merge_figures() sets.
+// Returns the merged rows sorted by bytes, most first. Bytes that the driver keeps (kept_bytes), if
+// rows have them, count too.
 template <class Row, class Key>
 std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
                              const Key& key) {
@@ -133,12 +134,13 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
 }
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in the
-// text report are merged if their kind, device, function and module are equal. Leaves out memory
-// that a context released, and suppressed leaks.
+// text report are merged if their kind, device, function and module are equal. Memory that the end
+// of a context released, and suppressed leaks, are left out.
 std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
 
-// Returns the blocks that frameworks have handed out and not got back, as rows of leaks: those of
-// call stacks that grow come first, then the largest. The field `api` has the framework's name.
+// Returns the blocks that frameworks have handed out and not got back, in the form of leaks. The
+// field `api` has the framework's name. Growing rows come first, then the largest ones. Rows whose
+// stacks look alike in the text report are merged.
 std::vector<model::LeakGroup> merged_blocks(const IndexedReport&);
 
 }  // namespace cuwarden

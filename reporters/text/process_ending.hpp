@@ -7,8 +7,8 @@
 
 namespace cuwarden {
 
-// Returns a text about the end of a process, such as "exited with status 0" or "killed by signal 9
-// (SIGKILL)". The parameters are those fields of model::Process.
+// Returns words for the end of a process, such as "exited with status 0" or "killed by signal 9
+// (SIGKILL)". The parameters are the fields of model::Process with these names.
 std::string process_ending(const model::Text& end_reason, const model::SignedFigure& exit_status,
                            const model::Figure& signal);
 

@@ -11,15 +11,16 @@
 
 namespace cuwarden {
 
-// The look of the text report: if it has terminal colours, and how call stacks are shown. The
-// colour functions return the text unchanged if there are no colours.
+// The look of the text report: whether it has terminal colours, and how call stacks are shown. The
+// functions for colours return the text unchanged if there are no colours.
 class Style {
  public:
-  // `colour`: true if texts get colours. `full_stacks`: true if call stacks show all frames, and
-  // names as they are; false: frames of libraries are folded, and long names are cut.
+  // `colour`: true if texts get colours. `full_stacks`: true if call stacks show all frames, with
+  // names as they are; false: neighbouring frames of a library are one line, and long names are
+  // cut.
   explicit Style(bool colour, bool full_stacks = false)
       : colour_(colour), full_stacks_(full_stacks) {}
-  // True if call stacks show all frames, and names as they are.
+  // True if call stacks show all frames, with names as they are.
   bool shows_full_stacks() const { return full_stacks_; }
   // Returns the text in bold letters.
   std::string bold(const std::string& text) const { return in(bold_colour, text); }
@@ -39,47 +40,51 @@ class Style {
     return colour_ ? std::string(start) + text + std::string(end_of_colour) : text;
   }
   bool colour_;       // true if texts get colours
-  bool full_stacks_;  // true if call stacks show all frames, and names as they are
+  bool full_stacks_;  // true if call stacks show all frames, with names as they are
 };
 
-// Returns a text of the report with a question mark for each byte that could control a terminal. If
-// the text is null, returns `otherwise`.
+// Returns a text of the report, with a question mark in place of each byte that could control a
+// terminal. Returns `otherwise` if the text is null.
 std::string text_or(const model::Text&, const char* otherwise);
 
 // Returns a text such as "1 allocation" or "1,200 allocations".
 std::string allocations(std::uint64_t count);
-// Returns a text such as "3 allocations"; for kinds of implicit memory, such as "3 streams".
-// `kind`: kind of memory, as in reports.
+// Returns a text such as "3 allocations", or "3 streams" for objects with implicit memory. `kind`:
+// kind of memory, as in reports.
 std::string counted(std::uint64_t count, const std::string& kind);
-// Returns the printable name of the step, in quotation marks if it has a space or a comma.
+// Returns the name of a step of the program, printable, and in quotation marks if it has a space or
+// a comma.
 std::string name_of_step(const model::NamedStep&);
-// Returns words for the figures of the step: "6.0 MiB in 6 allocations". Says which are unknown.
+// Returns words for the allocations that a step of the program made: "6.0 MiB in 6 allocations". An
+// unknown figure is called unknown.
 std::string sizes_of(const model::NamedStep&);
-// Returns words for the named steps (such as tests) in which allocations were made, such as "in
-// test_cache"; with the part of each if there are several, or if other allocations were made
-// outside of them. `count`: number of all allocations. Shows the first three steps; empty: there
-// are none.
+// Returns words for the named steps (such as tests) in which a group of allocations was made, such
+// as "in test_cache". The figures of each step follow its name if there are several steps, or if
+// allocations were made outside of them. `count`: number of all allocations of the group. Three
+// steps are named at most. Empty: there are no steps.
 std::string words_of_steps(const std::vector<model::NamedStep>&, std::uint64_t count);
-// Returns a text for a kind of memory on a device, such as "device memory (GPU 0)"; without a
-// device, such as "pinned". `kind`: as in reports. `device`: CUDA ordinal; null for host memory.
+// Returns words for a kind of memory on a device, such as "device memory (GPU 0)"; without a
+// device, such as "pinned host memory". `kind`: as in reports. `device`: CUDA ordinal; null for
+// host memory.
 std::string memory_name(const std::string& kind, model::MaybeId device);
-// Returns a text such as "CUDA_VISIBLE_DEVICES=3", the variable's value in the report's process;
-// null if it was not set.
+// Returns the environment variable CUDA_VISIBLE_DEVICES of the report's process, such as
+// "CUDA_VISIBLE_DEVICES=3"; null if it was not set.
 std::optional<std::string> visible_devices(const IndexedReport&);
-// Returns a text about a moment of the run, such as "at 14:03:11, 17.8 s into the run". The text
-// has the date, too, if the moment is more than 12 hours after the process's start. If the time of
-// the start is unknown: "after 17.8 s". `since_start_ns`: nanoseconds from the start to the moment.
+// Returns words for a moment of the run, such as "at 14:03:11, 17.8 s into the run". If the moment
+// is more than 12 hours after the process's start, the words have the date, too. If the time of the
+// start is unknown: "after 17.8 s". `since_start_ns`: nanoseconds from the start to the moment.
 std::string moment_of(const IndexedReport&, std::uint64_t since_start_ns);
-// Returns a short text about a moment of the run: "17.8 s", the time since the process's start. In
-// a run of a minute or more: "14:03:11 (17.8 s)", with the date, too, if the moment is more than 12
-// hours after the start. `since_start_ns`: nanoseconds from the start to the moment.
+// Returns a short text for a moment of the run: "17.8 s", the time since the process's start. If
+// the run took a minute or more: "14:03:11 (17.8 s)". If the moment is more than 12 hours after the
+// start, this has the date, too. `since_start_ns`: nanoseconds from the start to the moment.
 std::string short_moment(const IndexedReport&, std::uint64_t since_start_ns);
 // True if the report's process was still running when the report was made.
 bool was_running(const IndexedReport&);
-// True if a process with this model::Process::end_reason ended in the midst of its work: it
-// aborted, was killed by a signal, or ended for an unknown reason.
+// True if a process with this end (model::Process::end_reason) was ended in the midst of its work:
+// it aborted, a signal killed it, or the reason is unknown.
 bool is_end_at_work(const model::Text& end_reason);
-// True if the report's process ended in the midst of its work (is_end_at_work()).
+// True if the report's process was ended in the midst of its work: it aborted, a signal killed it,
+// or the reason of its end is unknown.
 bool was_at_work(const IndexedReport&);
 
 }  // namespace cuwarden

@@ -10,41 +10,41 @@
 
 namespace cuwarden {
 
-// Adds a text of one line, without a line feed, about allocations that were not freed: their bytes
-// and number, kind of memory, function, growth, reachability and module.
+// Adds a line without a line feed to `text` about a group of allocations that were not freed: bytes
+// and number, kind of memory, function, growth, the result of the search for pointers, and module.
 void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&, std::string& text);
 
-// Adds a line to `text` with the sum of the memory that was not freed, or one that says that there
-// is none. Adds a line about lost memory, and one about an incomplete search for pointers.
+// Adds lines to `text` about all memory that was not freed: one with its sum, or one that says that
+// there is none. A further line follows if memory is lost, and one if the search for pointers was
+// incomplete.
 void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
 
-// True if memory counts as leaked, but none of it is known to be lost, and neither it nor blocks of
-// frameworks are known to grow: it was alive when the process ended by itself, and may have been in
-// use.
+// True if memory counts as leaked, but may have been in use until the process ended by itself. No
+// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow.
 bool is_only_alive_at_exit(const IndexedReport&);
 
-// Returns words for a report in which no memory is known to grow: "none of it grows", or "none of
-// it is known to grow" if the report does not say of all leaks and of all blocks of frameworks
-// whether they grow.
+// Returns words for a report in which no memory is known to grow: "none of it grows". If the report
+// lacks the growth of some leaks or blocks of frameworks: "none of it is known to grow".
 std::string words_of_no_growth(const IndexedReport&);
 
-// Returns the groups that the text report lists as leaks, in its order: lost and growing ones come
-// first. Leaves out memory that libraries keep for themselves, and memory whose blocks a framework
-// lists.
+// Returns the groups of allocations that the text report lists as leaks, in its order: lost and
+// growing ones come first, then the largest. Memory that libraries keep for themselves is left out,
+// and so is memory whose blocks a framework lists.
 std::vector<model::LeakGroup> main_leaks(const IndexedReport&);
 
-// Adds to `text` the section about blocks that frameworks have handed out and not got back (memory
-// of live tensors), as the options choose them: those of call stacks that keep growing come first.
-// Adds nothing if blocks were not recorded, or if the options group by something else than stacks
-// or choose a module.
+// Adds to `text` the section about blocks that frameworks have handed out and not got back, such as
+// the memory of live tensors. Growing call stacks come first. The options say which blocks are
+// shown. Adds nothing if blocks were not recorded, if the options choose a module, or if they group
+// leaks otherwise than by call stack.
 void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::string& text);
 
-// Adds to `text` the section about memory that was not freed: one line with the sum, then the
-// groups of allocations that were not freed, as the options choose and group them. The line begins
-// with LEAKS; with NOT FREED if the process was killed before its normal end; with STILL ALLOCATED
-// if it was still running. A second line says if none of it is known to be lost or to grow. Without
-// such groups, the line says that all memory was freed, or that no allocation was recorded; it is
-// left out if the report's headline, which is given, says so.
+// Adds to `text` the section about memory that was not freed: a line with the sum, then the groups
+// of allocations that were not freed. The options say which groups are shown, and how they are put
+// together.
+// The line with the sum begins with LEAKS. If the process was killed or aborted, it begins with NOT
+// FREED; if it was still running, with STILL ALLOCATED. A second line says if none of the memory is
+// known to be lost or to grow. If there is no such memory, one line says that all was freed, or
+// that no allocation was recorded. This line is left out if the given headline is the same.
 void add_leaks(const IndexedReport&, const TextOptions&, const Headline&, const Style&,
                std::string& text);
 

@@ -9,22 +9,23 @@
 
 namespace cuwarden {
 
-// The property by which the text of a report groups leaks: call stack; module that made the call;
-// CUDA function that the program called; kind of memory and device.
+// The property by which the text of a report puts leaks together: call stack; module that made the
+// call; CUDA function that the program called (`api`); kind of memory and device (`kind`).
 enum class GroupBy : std::uint8_t { stack, module, api, kind };
 
 // Options of `cuwarden report` that choose what the text shows.
 struct TextOptions {
-  GroupBy by = GroupBy::stack;  // property by which leaks are grouped
-  std::size_t top = 10;  // most groups of leaks (by the property `by`) that are shown; 0: all
-  // Groups of leaks with one call stack that have fewer bytes than this are left out; 0: none.
+  GroupBy by = GroupBy::stack;  // property by which leaks are put together
+  std::size_t top = 10;         // most rows of leaks that are shown; 0: all
+  // Call stacks with fewer leaked bytes than this are left out; 0: none is left out.
   std::uint64_t min_bytes = 0;
-  std::string module;   // only leaks of modules whose path contains this text; empty: all
+  std::string module;   // text; only leaks of modules whose path contains it are shown; empty: all
   bool colour = false;  // true if the text gets terminal colours
-  // True if call stacks show all frames, and names as they are; false: frames of libraries are
-  // folded, and long names are cut.
+  // True if call stacks show all frames, with names as they are; false: neighbouring frames of a
+  // library are one line, and long names are cut.
   bool full_stacks = false;
-  // Columns of the terminal or the page: longer lines are continued in indented ones; 0: never.
+  // Width of the terminal or the page in characters. Longer lines are continued in indented ones.
+  // 0: lines are never broken.
   std::size_t columns = 0;
   bool ascii = false;  // true if the text has ASCII characters alone
 };

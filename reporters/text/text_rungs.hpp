@@ -8,9 +8,9 @@
 
 namespace cuwarden {
 
-// Adds a line to `text` about the rungs (attempts to serve a refused request) that were tried for
-// the incident's first request, and a line about the rungs that were not tried, with the reasons.
-// Adds nothing if the report has no rows about the incident's rungs.
+// Adds two lines to `text`: one about the rungs (attempts to serve a refused request) that were
+// tried for the incident's first request, and one about those that were not tried, with the
+// reasons. A line about which the report has no rows is left out.
 void add_rungs(const IndexedReport&, const model::Incident&, const Style&, std::string& text);
 
 }  // namespace cuwarden

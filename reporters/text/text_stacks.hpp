@@ -10,43 +10,46 @@
 
 namespace cuwarden {
 
-// Returns the text of the report's frame with this id: file, line and function. Module and offset
-// replace an unknown file; the code address replaces an unknown module. Empty if the report has no
-// frame with this id.
+// Returns the text of the report's frame with this id: source file, line and function. Module and
+// offset replace an unknown file; the code address replaces an unknown module. Empty if the report
+// has no frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
-// Returns the module with the frame that a person would name for the call, the innermost one of the
-// program's own code (users_frame()): an id of the report's table. Null if the frame is a Python
+// Returns the id of the module that a person would name for the call: the module of the stack's
+// innermost frame of the program's own code (users_frame()). Null if that frame is a Python
 // function, if all frames are CUDA's, or if the stack or its module is unknown.
 model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 
-// The location in the program's own code that led to a call, in words. The texts are printable;
+// Words for the location in the program's own code that led to a call. All texts are printable;
 // empty: unknown.
 struct CallingLocation {
-  // Pattern of a suppression (suppressions.hpp) for the call: of the function or, if that is
-  // unknown, of the module.
+  // Pattern of a suppression (a rule that excludes leaks; suppressions.hpp) that fits the call:
+  // made of the function or, if that is unknown, of the module.
   std::string pattern;
-  std::string file;        // path of the source file
+  std::string file;        // path of the source file; empty: unknown
   std::uint64_t line = 0;  // line in the source file; 0: unknown
   // Function and module without line and folder: "Cache::insert in libcache.so", "step in
   // train.py".
   std::string caller;
-  std::string location;  // short_location_text(): "cache.cpp:41 in Cache::insert(Key const&)"
+  // File without folder, line and function: "cache.cpp:41 in Cache::insert(Key const&)".
+  std::string location;
 };
 
-// Returns the location of the frame that a person would name for the call (users_frame()); empty
-// texts if there is none.
+// Returns the location in the program's own code that a person would name for the call
+// (users_frame()); empty texts if there is none.
 CallingLocation calling_location(const IndexedReport&, model::MaybeId stack);
 
 // Adds the frames of a stack to `text`, innermost first, a line each: file and line, or module and
-// offset, then the function. Without the innermost frames that lie inside CUDA's libraries, and
-// without the outermost ones that lie below the program's first function; if all frames are such
-// ones, some stay. If the first shown frame is not the one that users_frame() chooses, a line
-// "at FILE:LINE in FUNCTION" comes first. Two or more neighbouring frames of one library are one
-// line with their count. At most `most_lines` lines of frames are shown, and a further line counts
-// the rest. If the style shows full stacks, each frame has a line with the whole path, and
-// `most_lines` has no effect. A last line says if outer frames were not recorded. If `stack` is
-// null or unknown, or has no frames, adds a line that says that no stack was recorded.
+// offset, then the function.
+// Unless the style shows full stacks, frames that say nothing about the program are left out:
+// innermost ones of CUDA's libraries, and outermost ones that called the program's first function.
+// If there are no other frames, some of these stay. Two or more neighbouring frames of one library
+// are one line with their number. `most_lines`: most lines of frames; a further line counts the
+// rest. If the style shows full stacks, each frame has a line with the whole path, and `most_lines`
+// has no effect.
+// If the first frame shown is not the program's own (users_frame()), a line "at FILE:LINE in
+// FUNCTION" comes before it. A last line says if outer frames were not recorded. If `stack` is null
+// or unknown, or has no frames, the only line says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

@@ -1,4 +1,4 @@
-// Packs data into the text of an HTML page.
+// Packs data into text that can stand in an HTML page.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace cuwarden {
 
-// Returns the data compressed (zlib, RFC 1950), as text in Base64, which no character of the data
-// can break out of. Throws std::bad_alloc if memory is lacking.
+// Returns the data compressed (zlib, RFC 1950) and then encoded in Base64. Such text has no
+// character with a meaning in HTML. Throws std::bad_alloc if memory is lacking.
 std::string packed_data(std::string_view data);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Text of the JSON that the page reads. Tables are objects with an array for each column, because
-// numbers of one kind beside each other are compressed best.
+// Writes the JSON that the page reads. A table is an object with an array for each column, because
+// equal kinds of numbers beside each other are compressed best.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,8 @@
 
 namespace cuwarden {
 
-// Returns the JSON of a text, without characters that could change the order of reading.
+// Returns the text as a JSON string. Bytes that could control a terminal, and characters that
+// change the direction of reading, are replaced (printable()).
 inline std::string page_text(std::string_view text) {
   return quoted_json(printable(std::string(text)));
 }
@@ -22,40 +23,43 @@ template <std::integral Number>
 std::string page_value(Number number) {
   return std::to_string(number);
 }
+// Returns the JSON of a truth value as the page reads it: 1 for true, 0 for false.
 inline std::string page_value(bool value) { return value ? "1" : "0"; }
-// Returns the JSON of a text; null if it is unknown.
+// Returns the text as a JSON string; "null" if it is unknown.
 inline std::string page_value(const model::Text& text) { return text ? page_text(*text) : "null"; }
+// Returns the text as a JSON string.
 inline std::string page_value(const std::string& text) { return page_text(text); }
-// Returns the JSON of a number; null if it is unknown.
+// Returns the JSON of a number; "null" if it is unknown.
 template <std::integral Number>
 std::string page_value(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "null";
 }
 
-// A list or an object of JSON that is put together of its parts.
+// A list or an object of JSON, to which elements or members are added.
 class PageJson {
  public:
-  // `brackets`: the characters that begin and end the value, "[]" or "{}".
+  // `brackets`: "[]" for a list, "{}" for an object.
   explicit PageJson(std::string_view brackets) : text_(1, brackets[0]), end_(brackets[1]) {}
-  // Adds an element to a list. `json`: its JSON.
+  // Adds an element to a list. `json`: the element as JSON.
   PageJson& add(std::string_view json) {
     if (text_.size() > 1) text_ += ',';
     text_ += json;
     return *this;
   }
-  // Adds a member to an object. `name`: a word. `json`: the JSON of its value.
+  // Adds a member to an object. `name`: a word that needs no escapes. `json`: the member's value as
+  // JSON.
   PageJson& add(std::string_view name, std::string_view json) {
     if (text_.size() > 1) text_ += ',';
     ((text_ += '"') += name) += "\":";
     text_ += json;
     return *this;
   }
-  // Adds a member with a number or text to an object.
+  // Adds a member to an object. `value`: a number or a text, which may be unknown.
   template <class Value>
   PageJson& set(std::string_view name, const Value& value) {
     return add(name, page_value(value));
   }
-  // Returns the JSON of all parts.
+  // Returns the JSON of the whole list or object.
   std::string text() const { return text_ + end_; }
 
  private:
@@ -63,7 +67,7 @@ class PageJson {
   char end_;          // bracket at the end
 };
 
-// Returns a column: the JSON of a list with value(row) for each row.
+// Returns a column of a table: a JSON list with value(row), a number or a text, for each row.
 template <class Rows, class Value>
 std::string page_column(const Rows& rows, const Value& value) {
   PageJson list("[]");

@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// Returns the JSON of the object about the report. Adds its stacks to those of the page. `path`:
-// path of the report's file. `stacks`: numbers of this report's stacks.
+// Returns the report as a JSON object that the page reads. `path`: path of the report's file.
+// `stacks`: adds the report's stacks to the tables of the page, and gives their numbers.
 std::string page_report(const IndexedReport&, const std::string& path, StacksOfReport& stacks);
 
 }  // namespace cuwarden

@@ -1,4 +1,5 @@
-// The maps of slabs in the form that the page reads.
+// The maps of slabs in the form that the page reads. A slab is a 2 MiB page from which the driver
+// cuts small requests.
 #pragma once
 
 #include <string>
@@ -8,8 +9,10 @@
 
 namespace cuwarden {
 
-// Returns the JSON of a list of maps: of each incident, of the worst moment and of the end of the
-// process, for each device. A map has a row for each slab, and the stacks that pin slabs.
+// Returns a JSON list of maps of slabs, for each device: at each incident (refused request), at the
+// moment at which most memory was locked in slabs, and at the end of the process. A map has a row
+// for each slab, and one for each call stack whose live pieces lock memory in slabs. Maps without
+// slabs are left out.
 std::string page_slabs(const IndexedReport&, StacksOfReport&);
 
 }  // namespace cuwarden

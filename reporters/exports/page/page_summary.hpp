@@ -8,12 +8,13 @@
 
 namespace cuwarden {
 
-// Returns the JSON of a list of notices about the report, the most important one first. Each has a
-// `tone` ("bad", "warning", "good", "plain"), a `title` (the sentence), `lines`, and if they are
-// known the number of its `stack` in the page's table and of its `incident`.
+// Returns a JSON list of notices about the report, the most important one first. A notice is an
+// object. `tone`: "bad", "warning", "good" or "plain". `title`: the sentence. `lines`: further
+// lines. If they are known, `stack`: number of a call stack in the page's table, and `incident`: id
+// of a refused request.
 std::string page_summary(const IndexedReport&, StacksOfReport&);
 
-// Returns the end of the process in a few words, such as "exited with status 0 after 9.8 s".
+// Returns words for the end of the report's process, such as "exited with status 0 after 9.8 s".
 std::string words_about_end(const IndexedReport&);
 
 }  // namespace cuwarden

@@ -1,5 +1,5 @@
-// Tables about the memory that frameworks, such as PyTorch, have taken from CUDA: their own
-// figures, and the blocks that they have handed out.
+// Makes the report's tables about the memory that frameworks, such as PyTorch, have taken from
+// CUDA: the frameworks' own figures, and the blocks that they have handed out.
 #pragma once
 
 #include <cstdint>
@@ -15,42 +15,48 @@
 
 namespace cuwarden {
 
-// Moves the groups of blocks that frameworks have handed out (Kind::framework_block) out of the
-// leak groups into the result. The blocks lie in memory of other groups.
+// Moves groups of blocks out of the leak groups, and returns them. Blocks (Kind::framework_block)
+// are parts of memory that a framework has handed out, such as the memory of tensors. They lie
+// inside the memory of other groups.
 std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks);
 
-// Returns the bytes that PyTorch's allocator has taken from CUDA on the device. `reported_bytes`:
-// the sum that it gave with its last block. It reports no segment that it gives back later. So the
-// result is at most the live bytes for which it asked, if these can hold `allocated_bytes`, the
-// bytes of its blocks.
+// Returns the bytes that PyTorch's allocator has taken from CUDA on the device and not given back.
+// `reported_bytes`: the sum that PyTorch stated with its last block. `allocated_bytes`: bytes of
+// the blocks that it has handed out.
+// PyTorch does not report memory that it gives back afterwards. So the result is at most the live
+// bytes for which, by the ledger, PyTorch's allocator asked CUDA. This limit is not applied if it
+// is below `allocated_bytes`, or if a call stack is missing.
 std::uint64_t reserved_by_pytorch(const ledger::Reader&, DeviceOrdinal,
                                   std::uint64_t reported_bytes, std::uint64_t allocated_bytes);
 
-// Returns the bytes that PyTorch's allocator holds on the device now, and has not handed out; 0 if
-// it has given no figures.
+// Returns the bytes of the device that PyTorch's allocator has taken from CUDA and not handed out,
+// by its latest figures; 0 if it has given none.
 std::uint64_t idle_of_pytorch(const ledger::Reader&, DeviceOrdinal);
 
-// The free memory in the segments that PyTorch's allocator has taken from CUDA on one device.
+// The free memory in the segments of PyTorch's allocator on one device. A segment is memory that
+// the allocator has taken from CUDA in one call, or that grows by several.
 struct FreeBlocks {
-  // Number and bytes of holes: free blocks in segments of which another part is in use.
+  // Number and bytes of holes: free parts of segments of which another part is handed out.
   std::uint64_t hole_count = 0, hole_bytes = 0;
-  std::uint64_t largest_bytes = 0;  // bytes of the largest free block
+  std::uint64_t largest_bytes = 0;  // bytes of the largest free part of any segment
 };
-// Returns the free memory of PyTorch's segments on the device. Null if no block of the device is
-// recorded: the program was not asked to record blocks (CUWARDEN_TENSORS), or none is live.
+// Returns the free memory in the segments of PyTorch's allocator on the device. Null if no block of
+// the device is recorded: the user did not ask for records of blocks (CUWARDEN_TENSORS), or none is
+// live.
 std::optional<FreeBlocks> free_blocks_of_pytorch(const ledger::Reader&, DeviceOrdinal);
 
-// Calls the last parameter, with a row of the report, for each pool of a framework's memory: with
-// the figures that the framework has given, latest ones and those at refused requests; for
-// frameworks that have given none, with the live allocations (`leaks`) for which they asked. The
-// stacks of `leaks` must have been added to the frames.
+// Calls the last parameter, with a row of the report, for each pool of a framework's memory: one
+// row with the latest figures that the framework gave, and one with its figures at each refused
+// request. A framework that has given no figures gets a row with the bytes of the live allocations
+// (`leaks`) for which its library asked. The stacks of `leaks` must have been added to the
+// CallFrames.
 void put_frameworks(const ledger::Reader&, const std::vector<LeakGroup>& leaks,
                     const std::vector<IncidentCase>&, const CallFrames&, Put<model::Framework>);
-// Adds the call stacks of blocks of which frameworks themselves have given the figures.
+// Adds to the CallFrames the call stacks by which frameworks themselves have listed their blocks.
 void add_stacks_of_frameworks(const ledger::Reader&, CallFrames&);
-// Calls the last parameter, with a row of the report, for each call stack with blocks: those that
-// frameworks themselves have listed, and the groups that take_blocks() has returned.
-// CallFrames::name_all() must have been called.
+// Calls the last parameter, with a row of the report, for each call stack with blocks that a
+// framework has handed out: those that frameworks themselves have listed, and those of `blocks`,
+// the result of take_blocks(). CallFrames::name_all() must have been called.
 void put_framework_sites(const ledger::Reader&, const std::vector<LeakGroup>& blocks,
                          const CallFrames&, Put<model::FrameworkSite>);
 

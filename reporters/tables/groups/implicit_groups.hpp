@@ -1,6 +1,6 @@
-// Contexts, streams, modules and executable graphs of the process, and memory that calls took for
-// kernels, by call stack. Each has the device memory that the driver took without being asked for
-// memory.
+// Makes the report's table about implicit memory, by call stack: device memory that the driver took
+// without being asked for memory. The driver takes it for contexts, streams, modules and executable
+// graphs, and for the kernels that a call launches.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 
 namespace cuwarden {
 
-// Bytes of each device's contexts, as the item `context` of the table `accounts` has them. The key
-// is the device's ordinal.
+// Bytes of the contexts of each device, by its CUDA ordinal; result of context_bytes().
 using ContextBytes = std::map<std::int32_t, std::uint64_t>;
 
-// Moves the groups of implicit memory (device memory that no allocation call asked for, such as
-// that of contexts and streams) out of the leak groups into the result. Groups that grow are leaks
-// like others, and stay among the leak groups, too, but for code that first launches loaded and for
-// memory of kernels. Adds groups of which no object is live.
+// Moves groups of implicit memory (device memory that no allocation call asked for, such as that of
+// contexts and streams) out of the leak groups, and returns them. Adds groups of which no object is
+// live, which have 0 bytes. The result is sorted by bytes, then by count, largest first.
 //
-// No record has the bytes of a device's first context. The group of the device's oldest live
-// context gets what `ContextBytes` has beyond the recorded contexts; devices that are missing there
-// get nothing.
+// Groups that grow are leaks like others, so they also stay among the leak groups. Two kinds of
+// groups never stay: code that was loaded by its first launch, and memory for kernels. Groups that
+// the end of a context released are removed from the leak groups, and are not returned.
 //
-// The largest come first, by bytes, then by count.
+// The ledger has no record of the bytes of a device's first context. The group of the device's
+// oldest live context gets them: the bytes in `ContextBytes` less those of all recorded contexts.
+// Devices that are missing in `ContextBytes` get nothing.
 std::vector<LeakGroup> implicit_groups(const ledger::Reader&, const ContextBytes&,
                                        std::vector<LeakGroup>& leaks);
-// Calls the last parameter, with a row of the report, for each of the groups that implicit_groups()
-// has returned. CallFrames::name_all() must have been called.
+// Calls the last parameter, with a row of the report, for each of the groups, which are the result
+// of implicit_groups(). CallFrames::name_all() must have been called.
 void put_implicit_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                          Put<model::ImplicitGroup>);
 

@@ -20,66 +20,74 @@
 namespace cuwarden {
 
 // The live allocations of a group: of one call stack, function, kind of memory and device. If
-// `released_by_context` is true, the allocations of the group that the end of a context released.
+// `released_by_context` is true, these are instead the allocations of the group that the end of a
+// context released.
 struct LeakGroup {
   // The group's row in the ledger: call stack, function, kind, device and counters.
   ledger::GroupView group;
-  // Number and bytes of the allocations that are live, or were released by the end of their
-  // context.
+  // Number and bytes of the live allocations; if released_by_context is true, of the released ones.
   std::uint64_t count = 0, bytes = 0;
   // Times at which the oldest and the newest live allocation were made, in ns since the process's
-  // start. Null: unknown, or the end of their context released them.
+  // start. Null: unknown, or released_by_context is true.
   std::optional<std::uint64_t> first_ns, last_ns;
-  // Address of the oldest live allocation; null: unknown, or the end of their context released
-  // them.
+  // Address of the oldest live allocation. Null: unknown, or released_by_context is true.
   std::optional<DeviceAddress> example;
   // Number of handles of virtual memory (cuMemCreate) that are mapped nowhere and were not
   // released; handles that were never mapped count, too. Null if unknown, for all other kinds of
-  // memory, and if released_by_context.
+  // memory, and if released_by_context is true.
   std::optional<std::uint64_t> unmapped_count;
-  // Number and bytes of the live allocations by what a search for pointers found of them.
+  // A number of allocations, and the sum of their bytes.
   struct Sum {
     std::uint64_t count = 0, bytes = 0;
   };
+  // Number and bytes of the live allocations by the result of the search for pointers to them; the
+  // index is a Reach.
   std::array<Sum, reach_count> by_reach{};
-  // Bytes of streams, modules or executable graphs that have ended, but whose memory the driver
-  // keeps for later ones. 0 for all other kinds.
+  // Bytes that objects of the group had before they ended, and that the driver keeps for later
+  // objects of this kind. Only contexts, streams, modules and executable graphs have such bytes; 0
+  // for all other kinds.
   std::uint64_t kept_bytes = 0;
-  // True if these are pieces of code (kernels) that were loaded at first launches. The program
-  // cannot free them but with their library.
+  // True if these are pieces of code (kernels) that were loaded by their first launches. The
+  // program can free them only by unloading their library.
   bool is_code = false;
-  // True if the bytes of a live object are not known for certain (record_bytes_uncertain), or are
-  // an equal part of what several objects took together (record_bytes_shared). Only streams,
-  // modules and executable graphs have such bytes.
+  // is_uncertain: true if the bytes of a live object are not known for certain
+  // (record_bytes_uncertain). is_shared: true if they are an equal part of the bytes that several
+  // objects took together (record_bytes_shared). Only streams, modules and executable graphs have
+  // such bytes.
   bool is_uncertain = false, is_shared = false;
-  // True if a suppression excludes the group from the leaks.
+  // True if a rule of the user (a suppression) excludes the group from the leaks.
   bool is_suppressed = false;
-  // True if the program still marked steps when the newest live allocation was made.
+  // True if the program still marked steps (such as iterations of a training loop) when the newest
+  // live allocation was made.
   bool steps_cover = false;
-  // true: the end of their context released the allocations; false: they are live.
+  // true: the end of a context released the allocations; false: they are live
   bool released_by_context = false;
-  // Numbers of the differences of which live objects have equal parts (Record::difference), each
-  // once. Objects of several groups may have parts of one difference.
+  // The bytes of objects that were made together are a difference of the device's free bytes, which
+  // is divided equally among them. These are the numbers of the differences (Record::difference) of
+  // which live objects of this group have parts. Objects of other groups may have parts of the same
+  // difference.
   std::set<std::uint16_t> differences;
-  // Named steps (such as tests) in which live allocations were made, most bytes first. Allocations
-  // outside of such steps are left out.
+  // Named steps (such as tests) in which live allocations were made, with their number and bytes,
+  // most bytes first. Allocations outside of such steps are left out.
   std::vector<model::NamedStep> named_steps;
-  // Growth of the live allocations; with no allocation if unknown or released_by_context.
+  // Growth of the live allocations over time. Growth::count is 0 if it is unknown, or if
+  // released_by_context is true.
   Growth growth;
-  // Growth of the live allocations by steps of the program: numbers of steps stand for times, and
-  // the number after the last step for the end. With no allocation if the program marked fewer than
-  // four steps.
+  // Growth of the live allocations by steps of the program. In it, numbers of steps take the part
+  // of times, and the number after the last step that of the end. Growth::count is 0 if the program
+  // marked fewer than four steps.
   Growth by_step;
 
-  // True if the group is judged by steps: they cover it, or show a growth that times do not show.
+  // True if by_step decides whether the group grows, and not `growth`: steps were marked until the
+  // newest live allocation, or only by_step shows that the group grows.
   bool is_judged_by_steps() const {
     return by_step.count != 0 && (steps_cover || (by_step.growing() && !growth.growing()));
   }
-  // Returns the growth by which the group is judged.
+  // Returns by_step or `growth`: the one that decides whether the group grows.
   const Growth& judged_growth() const { return is_judged_by_steps() ? by_step : growth; }
 };
 
-// Sets the fields of a row of the report that tell how the group grows. `Row`: a struct of the
+// Sets the fields of a row of the report that state how the group grows. `Row`: a struct of the
 // model with these fields.
 template <class Row>
 void set_growth(const LeakGroup& group, Row& row) {
@@ -91,33 +99,35 @@ void set_growth(const LeakGroup& group, Row& row) {
   row.growth_bytes_per_step = group.by_step.bytes_per_unit();
 }
 
-// Sorts the groups: the largest first by bytes, then by count.
+// Sorts the groups by bytes, then by count, largest first.
 void sort_groups(std::vector<LeakGroup>&);
 
-// The end of a process.
+// The end of a process that has ended.
 struct EndOfRun {
   std::uint64_t end_ns = 0;  // time of the end, in ns since the process's start
   bool is_failure = false;   // true if it aborted, or ended with an exit status other than 0
 };
 
-// Returns the groups of allocations (stack, function, kind, device) that have live allocations, and
-// those that have allocations which the end of a context released: largest first by bytes, then by
-// count. Adds all groups of the ledger to the
-// third parameter, the sums by kind and device. Reads the records of allocations twice, because
-// Growth needs each group's oldest live allocation first.
+// Returns the groups of allocations (stack, function, kind, device) of a process that has ended:
+// those with live allocations, and those with allocations that the end of a context released. A
+// group may occur once in each role. Sorted by bytes, then by count, largest first. Adds all groups
+// of the ledger to the third parameter, the sums by kind and device.
+// Reads the records of allocations several times, because Growth needs the time of each group's
+// oldest live allocation first.
 std::vector<LeakGroup> leak_groups(const ledger::Reader&, const EndOfRun&, ledger::GroupSums&);
-// Returns the groups of allocations (stack, function, kind, device) that leak_groups() returns, for
-// a process that still runs. Counts and bytes come from the groups' counters, since the records of
-// single allocations change while they are read. The records only give times and addresses.
-// `end_ns`: present time, in ns since the process's start. Adds all groups of the ledger to the
-// third parameter, the sums by kind and device.
+// Returns the groups of allocations (stack, function, kind, device) of a process that still runs:
+// those with live allocations, and those with allocations that the end of a context released.
+// Sorted by bytes, then by count, largest first. Counts and bytes come from the groups' counters,
+// since the records of single allocations change while they are read. The records only give times
+// and addresses. `end_ns`: present time, in ns since the process's start. Adds all groups of the
+// ledger to the third parameter, the sums by kind and device.
 std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
 
-// Returns the sums of bytes and allocations over all groups: of live allocations (the leaks), of
-// suppressed ones, and of those that the ends of contexts released.
+// Returns the sums over all groups: bytes and number of live allocations (the leaks), bytes of
+// suppressed ones, and bytes that the ends of contexts released.
 model::Leaks leaks_of(const std::vector<LeakGroup>&);
-// Calls the last parameter, with a row of the report, for each group of allocations that were not
-// freed. CallFrames::name_all() must have been called.
+// Calls the last parameter, with a row of the report, for each of the groups of allocations, which
+// are the result of leak_groups() or live_groups(). CallFrames::name_all() must have been called.
 void put_leak_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,
                      Put<model::LeakGroup>);
 

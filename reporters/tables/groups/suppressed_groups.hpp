@@ -1,4 +1,4 @@
-// Applies the suppressions of a process to its leaks.
+// Applies the user's suppressions (rules that exclude known leaks) to the leaks of a process.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,10 @@
 
 namespace cuwarden {
 
-// Reads the file that CUWARDEN_SUPPRESSIONS named in the process of the ledger, and sets which of
-// the groups are suppressed. Returns a row of the report for each rule in the file; none if there
-// is no file or it cannot be read. CallFrames::name_all() must have been called.
+// Sets LeakGroup::is_suppressed of the groups that the user's rules exclude. Reads the rules from
+// the file that CUWARDEN_SUPPRESSIONS named in the process of the ledger. Returns a row of the
+// report for each rule in the file; none if there is no file or it cannot be read.
+// CallFrames::name_all() must have been called.
 std::vector<model::Suppression> suppress_groups(const ledger::Reader&, const CallFrames&,
                                                 std::vector<LeakGroup>& groups);
 

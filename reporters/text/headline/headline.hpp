@@ -1,4 +1,5 @@
-// The sentence of a report that matters most: what has happened, where, and what to do about it.
+// The headline of a report: its most important event, the cause of the event, and what to do about
+// it.
 #pragma once
 
 #include <cstdint>
@@ -9,53 +10,60 @@
 
 namespace cuwarden {
 
-// The gravity of a headline. alarm: the program failed, was killed or leaks. caution: something may
-// be wrong. fine: nothing is.
+// The gravity of the event that a headline is about. `alarm`: the program failed, was killed or
+// leaks. `caution`: something may be wrong. `fine`: nothing is wrong.
 enum class Gravity : std::uint8_t { fine, caution, alarm };
 
-// The headline of a report. All texts are printable and without line feeds.
+// The headline of a report: its most important event, with cause and remedy. All texts are
+// printable and without line feeds.
 struct Headline {
   Gravity gravity = Gravity::fine;
-  std::string title{};     // event in a word or three, such as "OUT OF MEMORY"
-  std::string sentence{};  // rest of the sentence behind the title, such as " at 14:03:11: cudaM…"
-  std::string cause{};     // cause of the event in one sentence; empty: the sentence has it
-  std::string advice{};    // the thing to do about it; empty: nothing, or unknown
-  model::MaybeId incident{};  // row of the table `incidents` that it is about; null: none
-  // Returns title and sentence together.
+  std::string title{};  // event in a few words, such as "OUT OF MEMORY"
+  // Text that follows the title without a blank of its own, such as " at 14:03:11: cudaMalloc of
+  // 8.0 GiB failed".
+  std::string sentence{};
+  std::string cause{};   // cause of the event in one sentence; empty: the sentence names it
+  std::string advice{};  // what the user can do about it; empty: nothing, or unknown
+  // Row of the table `incidents` that the headline is about; null: it is about another event.
+  model::MaybeId incident{};
+  // Returns the title and the sentence as one line.
   std::string line() const { return title + sentence; }
 };
 
-// Returns the headline of a report. These events count, the first one that the report has: the
-// process was killed by the kernel's OOM killer; a request failed for lack of memory, of several
-// the one that failed last; the process was killed by a signal or aborted; memory was lost or
-// grows; requests were rescued. A kill more than ten minutes after the last failure comes before
-// that failure. Otherwise the headline says that nothing was leaked, or how much was live at the
-// end.
+// Returns the headline of a report: about the first of these events that has occurred.
+// 1. The kernel's OOM killer killed the process.
+// 2. A request failed for lack of memory; of several, the one that failed last counts.
+// 3. A signal killed the process, or it aborted.
+// 4. Memory was lost or grows.
+// 5. Requests were rescued.
+// If the process was killed more than ten minutes after the last failed request, event 3 comes
+// before event 2. Without any of these events, the headline says that nothing was leaked, or how
+// much memory was live at the end.
 Headline headline_of(const IndexedReport&);
 
-// Returns the headline as if no event had happened: that nothing was leaked, or how much was live
-// at the end.
+// Returns the headline that a report without any event has: that nothing was leaked, or how much
+// memory was live at the end.
 Headline plain_headline(const IndexedReport&);
 
-// Returns the first line of an incident that a rung did not serve, as a headline: the request, the
-// moment, the line of the program that asked, and the cause with its remedy.
+// Returns the headline about an incident (a refused request) that cuwarden did not serve: the
+// request, the moment, the line of the program that made it, and the cause with its remedy.
 Headline headline_of_incident(const IndexedReport&, const model::Incident&);
 
-// Adds the headline to `text`: its line, and a line each for its cause and its advice. The caller
-// adds an empty line before it where one is wanted.
+// Adds the headline to `text`: one line with title and sentence, one with the cause, and one with
+// the advice. A cause or an advice that is empty gets no line.
 void add_headline(const Headline&, const Style&, std::string& text);
 
-// Returns a text such as "cudaMalloc of 8.0 GiB (GPU 0)" or "cuLaunchKernel needing 2.1 GiB (GPU
-// 0)".
+// Returns words for the refused request of the incident, such as "cudaMalloc of 8.0 GiB (GPU 0)" or
+// "cuLaunchKernel needing 2.1 GiB (GPU 0)".
 std::string request_words(const model::Incident&);
 
-// Returns a number by which leaks are sorted: lost and growing ones come first (0), then lost ones,
-// then growing ones, then all others (3).
+// Returns the rank by which leaks are sorted, lowest first. 0: lost and growing. 1: lost. 2:
+// growing. 3: neither is known.
 int rank_of_leak(const model::LeakGroup&);
 
-// Returns words for the growth of a leak that grows, such as "growing by 2.0 MiB a step since step
-// 3": by steps if the program marked four or more; otherwise by the minute if the group was watched
-// for some seconds, since a shorter time gives only a guess.
+// Returns words for the growth of a leak that grows. If its growth by steps of the program is
+// known: "growing by 2.0 MiB a step since step 3". Otherwise "growing by 2.0 MiB a minute". If its
+// allocations were made within five seconds, the rate would be a guess: "growing".
 std::string growth_words(const model::LeakGroup&);
 
 }  // namespace cuwarden

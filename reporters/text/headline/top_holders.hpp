@@ -7,21 +7,25 @@
 
 namespace cuwarden {
 
-// True if the holder's memory grew steadily before the refusal.
+// True if the live memory of the holder (a call stack with allocations) grew steadily before the
+// request was refused.
 inline bool grows(const model::IncidentHolder& holder) {
   return holder.growth_bytes_per_minute.has_value();
 }
 
-// True if the row is about blocks that a framework has handed out, such as memory of tensors.
+// True if the row is about blocks that a framework has handed out, such as the memory of tensors.
 bool is_block(const model::IncidentHolder&);
 
-// Returns the holders of the incident with one row for stacks that look alike. If locked
-// slabs are the cause, the holders that lock most memory come first. Growing holders come before
-// others, blocks of frameworks, which tell whose memory it is, before the rest, and larger holders
-// before smaller ones.
+// Returns the call stacks that held memory when the incident's request was refused. Stacks that
+// look alike in the text report are one row, with their sums. If locked slabs are the cause of the
+// incident, the stacks that lock most memory come first. Then growing ones come before others, and
+// blocks of frameworks before other memory, since they show whose memory it is. Last, larger ones
+// come before smaller ones.
 std::vector<model::IncidentHolder> top_holders(const IndexedReport&, const model::Incident&);
 
-// True if locked slabs are the cause of the incident and the report knows which holders lock them.
+// True if locked slabs are the cause of the incident, and some of the given holders lock memory in
+// slabs. Slabs are 2 MiB pages that the driver cuts small requests from; a live piece locks the
+// rest.
 bool holders_lock_slabs(const model::Incident&, const std::vector<model::IncidentHolder>&);
 
 }  // namespace cuwarden

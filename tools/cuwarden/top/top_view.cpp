@@ -136,7 +136,7 @@ std::string processes_view(const TopAnswer& answer, const ViewForm& form) {
   std::vector<const ProcessRow*> order;
   for (const ProcessRow& process : answer.processes) order.push_back(&process);
   std::ranges::stable_sort(order, std::greater(), [](const ProcessRow* process) {
-    return process->device_bytes.value_or(0) + process->host_bytes.value_or(0);
+    return std::pair(process->device_bytes.value_or(0), process->host_bytes.value_or(0));
   });
   lines.add("cuwarden top: " + std::to_string(order.size()) +
                 (order.size() == 1 ? " process" : " processes") + " with a ledger",

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/top/top_figures.hpp"
@@ -40,24 +41,25 @@ bool matches(const LiveStack& stack, std::string_view filter) {
          contains(memory_text(stack.row.kind, stack.row.device), filter);
 }
 
-// Returns the figure by which the list is sorted, from the highest on.
-std::int64_t rank_of(const ProcessRow& row, LiveOrder order) {
+// Returns the figures by which the list is sorted, from the highest on: the second counts if the
+// first is equal.
+std::pair<std::int64_t, std::int64_t> rank_of(const ProcessRow& row, LiveOrder order) {
   const auto figure = [](const model::Figure& value) {
     return static_cast<std::int64_t>(value.value_or(0));
   };
   switch (order) {
     case LiveOrder::peak:
-      return figure(row.peak_bytes);
+      return {figure(row.peak_bytes), 0};
     case LiveOrder::growth:
-      return row.growth_bytes_per_minute.value_or(0);
+      return {row.growth_bytes_per_minute.value_or(0), 0};
     case LiveOrder::rate:
-      return row.allocations_per_minute.value_or(0);
+      return {row.allocations_per_minute.value_or(0), 0};
     case LiveOrder::age:
-      return figure(row.running_ns);
+      return {figure(row.running_ns), 0};
     case LiveOrder::pid:
-      return -row.pid;
+      return {-row.pid, 0};
     default:
-      return figure(row.device_bytes) + figure(row.host_bytes);
+      return {figure(row.device_bytes), figure(row.host_bytes)};
   }
 }
 
