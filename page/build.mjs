@@ -3,41 +3,41 @@
 //     node build.mjs LIBRARIES PAGE.html TEMPLATE.cpp
 //
 // LIBRARIES: the folder into which tools/npm_packages has put the libraries.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const [libraries, pageFile, templateFile] = process.argv.slice(2).map((name) => path.resolve(name));
 const modules = path.join(libraries, 'node_modules');
-const esbuild = createRequire(path.join(libraries, 'package.json'))('esbuild');
+// The package of the one platform on which cuwarden is built has the program alone.
+const esbuild = path.join(modules, '@esbuild', 'linux-x64', 'bin', 'esbuild');
 
 // The largest page without data, in bytes.
 const mostBytes = 150 * 1024;
 
-async function bundled(entry) {
-  const result = await esbuild.build({
-    entryPoints: [path.join(here, 'src', entry)],
-    bundle: true,
-    minify: true,
-    write: false,
-    charset: 'utf8',
-    format: 'iife',
-    target: ['chrome103', 'firefox113', 'safari16.4'],
-    legalComments: 'inline',
-    nodePaths: [modules],
-    logLevel: 'error',
-  });
-  return result.outputFiles[0].text.trim();
+function bundled(entry) {
+  const options = [
+    '--bundle',
+    '--minify',
+    '--charset=utf8',
+    '--format=iife',
+    '--target=chrome103,firefox113,safari16.4',
+    '--legal-comments=inline',
+    '--log-level=error',
+  ];
+  const environment = { ...process.env, NODE_PATH: modules };
+  const file = path.join(here, 'src', entry);
+  return execFileSync(esbuild, [file, ...options], { env: environment, encoding: 'utf8' }).trim();
 }
 
 const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 
-const script = await bundled('main.ts');
-const style = await bundled('style.css');
+const script = bundled('main.ts');
+const style = bundled('style.css');
 if (/<\/(script|style)/i.test(script + style)) throw new Error('the bundle ends its own element');
 const licence = fs.readFileSync(path.join(modules, 'uplot', 'LICENSE'), 'utf8').trim();
 const policy = `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; base-uri 'none'; form-action 'none'`;

@@ -46,13 +46,17 @@ def fields_of(schema):
     return schema.get("items", schema).get("properties", {})
 
 
+def definition_of(field, definitions):
+    """Returns the part of the schema that the field refers to; the field itself if it refers to none."""
+    return definitions[field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
+
+
 def values_of(field, definitions):
     """Returns the values that a field of an enumeration may have, in Markdown; "" for other fields.
 
     `definitions` are the schema's $defs, in which references are looked up.
     """
-    if "$ref" in field:
-        field = definitions[field["$ref"].rsplit("/", 1)[-1]]
+    field = definition_of(field, definitions)
     values = field.get("enum", [])
     described = [f"`{value['const']}`: {value['description']}" for value in field.get("anyOf", []) if "description" in value]
     return ", ".join("null" if value is None else f"`{value}`" for value in values) or "<br>".join(["", *described])
@@ -66,7 +70,8 @@ def rows_of(fields, definitions, prefix=""):
     for field, meaning in fields.items():
         values = values_of(meaning, definitions)
         values = " Values: " + values + "." * (not values.endswith(".")) if values else ""
-        yield f"| `{prefix}{field}` | {meaning['description']}{values} |\n"
+        description = meaning.get("description") or definition_of(meaning, definitions)["description"]
+        yield f"| `{prefix}{field}` | {description}{values} |\n"
         yield from rows_of(meaning.get("properties", {}), definitions, f"{prefix}{field}.")
 
 

@@ -9,10 +9,8 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <variant>
 #include <vector>
 

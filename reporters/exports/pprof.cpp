@@ -4,7 +4,6 @@
 // Messages may have the rows of their tables in any order. So each row is compressed as soon as it
 // is known, and only the numbers of rows stay in memory.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>

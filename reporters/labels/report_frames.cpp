@@ -1,10 +1,8 @@
 #include "reporters/labels/report_frames.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "reporters/labels/fingerprint.hpp"
 #include "reporters/labels/group_label.hpp"

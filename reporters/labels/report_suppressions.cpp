@@ -1,7 +1,6 @@
 #include "reporters/labels/report_suppressions.hpp"
 
 #include <cstdint>
-#include <optional>
 
 #include "reporters/labels/named_stacks.hpp"
 #include "reporters/labels/suppressions.hpp"

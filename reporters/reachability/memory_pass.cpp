@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "reporters/reachability/malloc_chunks.hpp"
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <utility>
 
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"

@@ -3,8 +3,6 @@
 // whose names were not found.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>

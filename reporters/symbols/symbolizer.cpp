@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 #include "reporters/symbols/elf_symbols.hpp"
 

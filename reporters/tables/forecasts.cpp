@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "reporters/labels/users_frame.hpp"
-#include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/memory_tables.hpp"

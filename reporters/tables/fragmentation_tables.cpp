@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/memory_tables.hpp"

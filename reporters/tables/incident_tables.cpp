@@ -16,53 +16,11 @@ constexpr std::string_view asked_names[] = {"memory", "context", "module",  "lau
                                             "stream", "limit",   "texture", "copy"};
 static_assert(std::size(asked_names) == ledger::asked_count);
 
-constexpr std::string_view fact_names[] = {"total_bytes",
-                                           "free_bytes",
-                                           "pool_idle_bytes",
-                                           "slab_locked_bytes",
-                                           "rounding_bytes",
-                                           "context_bytes",
-                                           "module_bytes",
-                                           "local_memory_bytes",
-                                           "heap_bytes",
-                                           "stream_bytes",
-                                           "graph_bytes",
-                                           "other_processes_bytes",
-                                           "ram_bytes",
-                                           "ram_available_bytes",
-                                           "swap_free_bytes",
-                                           "overcommit_mode",
-                                           "commit_limit_bytes",
-                                           "committed_bytes",
-                                           "address_space_limit_bytes",
-                                           "address_space_bytes",
-                                           "largest_gap_bytes",
-                                           "mappings",
-                                           "max_mappings",
-                                           "cgroup_limit_bytes",
-                                           "cgroup_used_bytes",
-                                           "compute_mode",
-                                           "whole_device_bytes",
-                                           "mps_limit_bytes",
-                                           "nvml_free_bytes",
-                                           "slab_count",
-                                           "graph_rest_bytes",
-                                           "given_back_bytes",
-                                           "spilled_bytes",
-                                           "pool_unused_bytes",
-                                           "spilled_in_stream_order_bytes",
-                                           "integrated",
-                                           "cgroup_device_limit_bytes",
-                                           "cgroup_device_used_bytes",
-                                           "unmatched_processes",
-                                           "library_module_bytes",
-                                           "library_stream_bytes",
-                                           "library_graph_bytes",
-                                           "pytorch_reserved_bytes",
-                                           "pytorch_allocated_bytes",
-                                           "pytorch_hole_count",
-                                           "pytorch_hole_bytes",
-                                           "pytorch_largest_free_bytes"};
+constexpr std::string_view fact_names[] = {
+#define FACT(name) #name,
+#define FACT_AS(name, word) word,
+#include "runtime_hooks/ledger/format/facts.def"
+};
 static_assert(std::size(fact_names) == ledger::fact_count);
 
 // Returns the name of an error that becomes an incident: a lack of memory, a refusal by a compute
@@ -102,25 +60,15 @@ model::Text rescuer_of(const ledger::IncidentView& incident) {
   return model::text_or_null(rung_names[static_cast<std::size_t>(most - incident.rescued.begin())]);
 }
 
+constexpr std::string_view outcome_names[] = {"served",    "no_memory",   "nothing_to_do",
+                                              "timed_out", "other_error", "unsafe",
+                                              "failed",    "under_way"};
+static_assert(std::size(outcome_names) == ledger::rung_outcome_count);
+
+// Returns the outcome's name. A rung that found nothing to do may have an own word for that.
 std::string_view outcome_name(ledger::Rung rung, ledger::RungOutcome outcome) {
-  switch (outcome) {
-    case ledger::RungOutcome::served:
-      return "served";
-    case ledger::RungOutcome::no_memory:
-      return "no_memory";
-    case ledger::RungOutcome::timed_out:
-      return "timed_out";
-    case ledger::RungOutcome::other_error:
-      return "other_error";
-    case ledger::RungOutcome::unsafe:
-      return "unsafe";
-    case ledger::RungOutcome::failed:
-      return "failed";
-    case ledger::RungOutcome::under_way:
-      return "under_way";
-    case ledger::RungOutcome::nothing_to_do:
-      break;
-  }
+  if (outcome != ledger::RungOutcome::nothing_to_do)
+    return outcome_names[static_cast<std::size_t>(outcome)];
   if (rung == ledger::Rung::synchronise) return "nothing_pending";
   if (rung == ledger::Rung::reclaim) return "nothing_given_back";
   if (rung == ledger::Rung::mesh) return "nothing_gained";
@@ -151,14 +99,6 @@ constexpr std::string_view left_out_names[] = {"",
                                                "not_repeated",
                                                "page_cache"};
 static_assert(std::size(left_out_names) == ledger::left_out_count);
-
-// Returns the value of the setting in the process; empty if the ledger has none.
-std::string_view setting_of(const ledger::Reader& reader, std::string_view name) {
-  for (std::uint64_t row = 1; row < reader.rows(RegionId::settings); ++row)
-    if (const auto setting = reader.setting(row); setting && setting->name == name)
-      return setting->value;
-  return {};
-}
 
 // Returns the name of the setting that turns the rung off; null if the reason is another one.
 model::Text setting_against(const ledger::Reader& reader, ledger::Rung rung,

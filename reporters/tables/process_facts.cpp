@@ -5,11 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/words/error_text.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/cgroup_memory.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
@@ -22,23 +22,10 @@ using ledger::EndReason;
 using ledger::RegionId;
 
 model::Text end_reason_name(EndReason reason) {
-  switch (reason) {
-    case EndReason::running:
-      return "running";
-    case EndReason::exit:
-      return "exit";
-    case EndReason::underscore_exit:
-      return "_exit";
-    case EndReason::quick_exit:
-      return "quick_exit";
-    case EndReason::abort:
-      return "abort";
-    case EndReason::signal:
-      return "signal";
-    case EndReason::unknown:
-      break;
-  }
-  return std::nullopt;
+  static constexpr std::string_view names[] = {"running", "exit",   "_exit", "quick_exit",
+                                               "abort",   "signal", ""};
+  static_assert(std::size(names) == static_cast<std::size_t>(EndReason::unknown) + 1);
+  return model::text_or_null(names[static_cast<std::size_t>(reason)]);
 }
 
 std::vector<std::string> words(std::string_view zero_separated) {
@@ -56,11 +43,8 @@ std::vector<std::string> words(std::string_view zero_separated) {
 
 std::uint64_t end_of(const ledger::ProcessView& process, const ReportOptions& options) noexcept {
   if (options.end_ns) return *options.end_ns;
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const std::uint64_t now_ns = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-                               static_cast<std::uint64_t>(now.tv_nsec);
-  return now_ns > process.start_monotonic_ns ? now_ns - process.start_monotonic_ns : 0;
+  const std::uint64_t now = now_ns();
+  return now > process.start_monotonic_ns ? now - process.start_monotonic_ns : 0;
 }
 
 std::string iso_8601(std::int64_t realtime_ns) {
@@ -226,8 +210,8 @@ void put_unhooked_lookups(const ledger::Reader& reader, Put<model::UnhookedLooku
 model::Overhead overhead_of(const ledger::ProcessView& process) {
   model::Overhead row;
   row.recorded_calls = process.recorded_calls;
-  // Time is sampled. Without a sample it is unknown.
-  if (process.shim_ns != 0 || process.recorded_calls == 0) row.shim_ns = process.shim_ns;
+  // The time is not measured.
+  if (process.recorded_calls == 0) row.shim_ns = 0;
   row.ledger_bytes = process.ledger_bytes;
   return row;
 }

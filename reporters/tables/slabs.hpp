@@ -17,7 +17,6 @@
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
 #include "runtime_hooks/core/kind.hpp"
-#include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {

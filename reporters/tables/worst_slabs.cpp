@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/words/quantities.hpp"

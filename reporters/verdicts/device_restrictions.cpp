@@ -1,7 +1,6 @@
 // Verdicts about requests that the device could not serve whatever is free: what its compute mode,
 // the slice of it that the process has (MIG), a quota or the cgroup forbids, and what is larger
 // than all of it.
-#include <utility>
 
 #include "reporters/verdicts/predicates.hpp"
 #include "reporters/words/quantities.hpp"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@ std::string human_bytes(std::uint64_t bytes);
 std::string human_count(std::uint64_t count);
 // Returns an address in hexadecimal, such as "0x7f1240000000".
 std::string address_text(std::uint64_t address);
+// Returns the bytes in hexadecimal, two digits each, such as "00ff" for a build id.
+std::string hexadecimal(std::span<const std::uint8_t> bytes);
 // Returns a length of time, given in nanoseconds, as text such as "1.5 ms", "31.9 s", "5 min 3 s"
 // or "1 h 49 min".
 std::string human_time(std::uint64_t ns);

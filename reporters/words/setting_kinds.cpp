@@ -23,30 +23,7 @@ bool copy(char (&to)[path_limit], std::string_view from) {
   return true;
 }
 
-// Sets `to` to true for the word `yes`, and to false for `no`. Returns false for any other text.
-bool read_word(bool& to, std::string_view text, std::string_view yes, std::string_view no) {
-  if (text != yes && text != no) return false;
-  to = text == yes;
-  return true;
-}
-
 }  // namespace
-
-bool ZeroOrOne::read(Value& to, std::string_view text) { return read_word(to, text, "1", "0"); }
-std::string ZeroOrOne::text(Value value) { return value ? "1" : "0"; }
-
-bool AutoOrOff::read(Value& to, std::string_view text) {
-  return read_word(to, text, "auto", "off");
-}
-std::string AutoOrOff::text(Value value) { return value ? "auto" : "off"; }
-
-bool OnOrOff::read(Value& to, std::string_view text) { return read_word(to, text, "on", "off"); }
-std::string OnOrOff::text(Value value) { return value ? "on" : "off"; }
-
-bool DropOrKeep::read(Value& to, std::string_view text) {
-  return read_word(to, text, "drop", "keep");
-}
-std::string DropOrKeep::text(Value value) { return value ? "drop" : "keep"; }
 
 bool AnyPath::read(Value& to, std::string_view text) { return copy(to, text); }
 std::string AnyPath::text(const Value& value) { return value; }

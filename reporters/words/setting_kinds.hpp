@@ -19,52 +19,37 @@ namespace cuwarden::setting_kinds {
 // accepted.
 inline constexpr std::size_t path_limit = 4096;
 
+// Base of a kind of setting that is one of two words: Kind::yes stands for true, Kind::no for
+// false.
+template <class Kind>
+struct OneOfTwoWords {
+  using Value = bool;  // true for the word `yes`, false for `no`
+  // Parses a text and stores its value. Returns false, and stores nothing, if the text is neither
+  // word.
+  static bool read(Value& to, std::string_view text) {
+    if (text != Kind::yes && text != Kind::no) return false;
+    to = text == Kind::yes;
+    return true;
+  }
+  // Returns the word that stands for the value.
+  static std::string text(Value value) { return std::string(value ? Kind::yes : Kind::no); }
+};
+
 // Kind of a setting that is "0" (false) or "1" (true).
-struct ZeroOrOne {
-  using Value = bool;  // true for "1", false for "0"
-  // Texts that this kind of setting accepts, in words.
-  static constexpr std::string_view accepted = "0 or 1";
-  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
-  // accepted.
-  static bool read(Value&, std::string_view);
-  // Returns the value as text: "1" or "0".
-  static std::string text(Value);
+struct ZeroOrOne : OneOfTwoWords<ZeroOrOne> {
+  static constexpr std::string_view yes = "1", no = "0", accepted = "0 or 1";
 };
-
 // Kind of a setting that is "auto" (true) or "off" (false).
-struct AutoOrOff {
-  using Value = bool;  // true for "auto", false for "off"
-  // Texts that this kind of setting accepts, in words.
-  static constexpr std::string_view accepted = "auto or off";
-  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
-  // accepted.
-  static bool read(Value&, std::string_view);
-  // Returns the value as text: "auto" or "off".
-  static std::string text(Value);
+struct AutoOrOff : OneOfTwoWords<AutoOrOff> {
+  static constexpr std::string_view yes = "auto", no = "off", accepted = "auto or off";
 };
-
 // Kind of a setting that is "on" (true) or "off" (false).
-struct OnOrOff {
-  using Value = bool;  // true for "on", false for "off"
-  // Texts that this kind of setting accepts, in words.
-  static constexpr std::string_view accepted = "on or off";
-  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
-  // accepted.
-  static bool read(Value&, std::string_view);
-  // Returns the value as text: "on" or "off".
-  static std::string text(Value);
+struct OnOrOff : OneOfTwoWords<OnOrOff> {
+  static constexpr std::string_view yes = "on", no = "off", accepted = "on or off";
 };
-
 // Kind of a setting that is "drop" (true) or "keep" (false).
-struct DropOrKeep {
-  using Value = bool;  // true for "drop", false for "keep"
-  // Texts that this kind of setting accepts, in words.
-  static constexpr std::string_view accepted = "drop or keep";
-  // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
-  // accepted.
-  static bool read(Value&, std::string_view);
-  // Returns the value as text: "drop" or "keep".
-  static std::string text(Value);
+struct DropOrKeep : OneOfTwoWords<DropOrKeep> {
+  static constexpr std::string_view yes = "drop", no = "keep", accepted = "drop or keep";
 };
 
 // Kind of a setting that is a path, which must not be empty and is otherwise not checked.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace cuwarden {
@@ -49,43 +50,17 @@ constexpr bool is_for_kernels(Kind kind) {
   return kind == Kind::local_memory || kind == Kind::heap;
 }
 
+// Names of the kinds of memory in reports, by Kind.
+inline constexpr std::string_view kind_names[] = {
+    "device",  "pinned",       "registered", "managed",        "stream_ordered", "vmm",
+    "array",   "imported",     "graph",      "stream",         "module",         "graph_exec",
+    "context", "local_memory", "heap",       "framework_block"};
+static_assert(std::size(kind_names) == kind_count);
+
 // Returns the name in reports of this kind of memory; "unknown" for a value that is no Kind.
 constexpr std::string_view kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::device:
-      return "device";
-    case Kind::pinned:
-      return "pinned";
-    case Kind::registered:
-      return "registered";
-    case Kind::managed:
-      return "managed";
-    case Kind::stream_ordered:
-      return "stream_ordered";
-    case Kind::vmm:
-      return "vmm";
-    case Kind::array:
-      return "array";
-    case Kind::imported:
-      return "imported";
-    case Kind::graph:
-      return "graph";
-    case Kind::stream:
-      return "stream";
-    case Kind::module:
-      return "module";
-    case Kind::graph_exec:
-      return "graph_exec";
-    case Kind::context:
-      return "context";
-    case Kind::local_memory:
-      return "local_memory";
-    case Kind::heap:
-      return "heap";
-    case Kind::framework_block:
-      return "framework_block";
-  }
-  return "unknown";
+  return static_cast<std::uint8_t>(kind) < kind_count ? kind_names[static_cast<std::uint8_t>(kind)]
+                                                      : "unknown";
 }
 
 // True if the live allocations of this kind are a part of their device's used memory. False for

@@ -14,14 +14,8 @@ namespace cuwarden::driver {
 // The index of each hooked function of CUDA in the list of hooks, hooks.def, from 0. The rows of
 // the ledger's hooks table have equal numbers. `count` is the number of hooks.
 enum class Row : std::uint16_t {
-#define HOOK(result, name, parameters, arguments) name,
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define RUNTIME HOOK
+#define HOOKED(result, name, parameters, arguments) name,
+#define RUNTIME HOOKED
 #include "runtime_hooks/driver/hooks.def"
   count  // number of hooks
 };
@@ -29,14 +23,8 @@ inline constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);  
 
 // The names of the hooked functions, such as "cuMemAlloc_v2", indexed by Row.
 inline constexpr std::array<std::string_view, row_count> row_names = {
-#define HOOK(result, name, parameters, arguments) #name,
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define RUNTIME HOOK
+#define HOOKED(result, name, parameters, arguments) #name,
+#define RUNTIME HOOKED
 #include "runtime_hooks/driver/hooks.def"
 };
 

@@ -9,14 +9,8 @@ namespace cuwarden::driver {
 // functions that cuwarden hooks or calls. A pointer is null if the driver in this process does not
 // have the function.
 struct RealDriver {
-#define HOOK(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define USE HOOK
+#define HOOKED(result, name, parameters, arguments) result(CUDAAPI* name) parameters = nullptr;
+#define USE HOOKED
 #include "runtime_hooks/driver/hooks.def"
 };
 

@@ -1,7 +1,6 @@
 #include "runtime_hooks/pool/contents.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <vector>
 

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "runtime_hooks/core/futex_lock.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"

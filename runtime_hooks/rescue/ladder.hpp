@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/rescue/rung.hpp"

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "runtime_hooks/core/host_process.hpp"
-#include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/stacks/python/interpreter.hpp"
 #include "runtime_hooks/stacks/python/known_chains.hpp"

@@ -14,10 +14,8 @@
 namespace cuwarden::shim {
 
 // Hooks that only the shim can implement (SHIM rows): look-ups are in lookup.cpp, cuInit is below.
-#define CUWARDEN_WITH_CALL(...) (hooks::HookedCall & call __VA_OPT__(, ) __VA_ARGS__)
 #define SHIM(result, name, parameters, arguments) result name CUWARDEN_WITH_CALL parameters;
 #include "runtime_hooks/driver/hooks.def"
-#undef CUWARDEN_WITH_CALL
 
 CUresult cuInit(hooks::HookedCall& call, unsigned int Flags) {
   const CUresult result = call.real().cuInit(Flags);
@@ -310,25 +308,13 @@ void note_free_at_end() {}
 namespace cuwarden::shim {
 
 void* const exported_functions[driver::row_count] = {
-#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define RUNTIME HOOK
+#define HOOKED(result, name, parameters, arguments) reinterpret_cast<void*>(::name),
+#define RUNTIME HOOKED
 #include "runtime_hooks/driver/hooks.def"
 };
 
 void* const looked_up_functions[driver::row_count] = {
-#define HOOK(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
+#define HOOKED(result, name, parameters, arguments) reinterpret_cast<void*>(looked_up::name),
 #define RUNTIME(result, name, parameters, arguments) nullptr,
 #include "runtime_hooks/driver/hooks.def"
 };

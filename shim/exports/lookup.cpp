@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "runtime_hooks/core/errno_guard.hpp"

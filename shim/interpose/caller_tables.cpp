@@ -102,14 +102,8 @@ void wrap_driver(Caller& slot, const LoadedObject& library) {
   if (wrapped == nullptr) return;
   wrapped->next = {};
   wrapped->complete.store(false, std::memory_order_relaxed);
-#define HOOK(result, name, parameters, arguments) \
+#define HOOKED(result, name, parameters, arguments) \
   wrapped->next.name = reinterpret_cast<decltype(wrapped->next.name)>(library.find(#name));
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
 #include "runtime_hooks/driver/hooks.def"
   slot.driver = wrapped;
   slot.driver_leads_to = library.start();
@@ -131,14 +125,8 @@ void complete(WrappedDriver& wrapped) {
     if (__atomic_load_n(&function, __ATOMIC_RELAXED) == nullptr)
       __atomic_store_n(&function, below.*member, __ATOMIC_RELAXED);
   };
-#define HOOK(result, name, parameters, arguments) fill(&driver::RealDriver::name);
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define USE HOOK
+#define HOOKED(result, name, parameters, arguments) fill(&driver::RealDriver::name);
+#define USE HOOKED
 #include "runtime_hooks/driver/hooks.def"
   wrapped.complete.store(true, std::memory_order_release);
 }

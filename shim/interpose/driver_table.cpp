@@ -56,26 +56,14 @@ void* wrapped(std::string_view name, void* real) {
 }
 
 void fill_from(const LoadedObject& driver) {
-#define HOOK(result, name, parameters, arguments)            \
+#define HOOKED(result, name, parameters, arguments)          \
   fill(functions.name, driver.find(#name));                  \
   by_row[static_cast<std::size_t>(driver::Row::name)].store( \
       reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
 #define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
-#define HOOK(result, name, parameters, arguments) \
+#define HOOKED(result, name, parameters, arguments) \
   fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
 #define USE(result, name, parameters, arguments) \
   fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
 #include "runtime_hooks/driver/hooks.def"
@@ -98,18 +86,6 @@ std::string_view without_version(std::string_view name) {
     name.remove_suffix(3);
   return name;
 }
-
-constexpr bool driver_row[driver::row_count] = {
-#define HOOK(result, name, parameters, arguments) true,
-#define COUNT HOOK
-#define LAUNCH HOOK
-#define QUERY HOOK
-#define SUBMIT HOOK
-#define WAIT HOOK
-#define SHIM HOOK
-#define RUNTIME(result, name, parameters, arguments) false,
-#include "runtime_hooks/driver/hooks.def"
-};
 
 }  // namespace
 
@@ -142,8 +118,6 @@ void keep_driver_loaded() {
   real_libc().dlopen(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   kept_loaded.store(true, std::memory_order_release);
 }
-
-bool is_driver_row(std::size_t row) { return driver_row[row]; }
 
 void* hook_for(const void* real_function) {
   if (!is_in_driver(reinterpret_cast<std::uintptr_t>(real_function))) return nullptr;
@@ -184,7 +158,8 @@ bool is_version_of_a_hook(std::string_view name) {
           "cuStreamWaitValue", "cuStreamBatchMemOp", "cuGraphLaunch"})
       if (name.starts_with(begins)) return true;
   for (std::size_t row = 0; row < driver::row_count; ++row)
-    if (driver_row[row] && without_version(driver::row_names[row]) == name) return true;
+    if (looked_up_functions[row] != nullptr && without_version(driver::row_names[row]) == name)
+      return true;
   return false;
 }
 

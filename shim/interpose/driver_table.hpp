@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "runtime_hooks/driver/hook_list.hpp"
@@ -83,8 +82,5 @@ extern void* const exported_functions[driver::row_count];
 // each row of hooks.def, in its order. Their calls go on to libcuda's own function. Null for
 // functions of the runtime.
 extern void* const looked_up_functions[driver::row_count];
-// True if the row of hooks.def is a function of the driver (libcuda); false if it is one of the
-// runtime (libcudart). `row`: index from 0 to below driver::row_count.
-bool is_driver_row(std::size_t row);
 
 }  // namespace cuwarden::shim

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "runtime_hooks/ledger/write/names.hpp"
 

@@ -24,61 +24,28 @@ cuwarden_unknown_entries:
     .type cuwarden_unknown_entry, @function
 cuwarden_unknown_entry:
     .cfi_startproc
-    pushq %rdi
+    # rax: number of vector registers, for a function with `...`
+    .irp register, rdi, rsi, rdx, rcx, r8, r9, r10, rax
+    pushq %\register
     .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r10
-    .cfi_adjust_cfa_offset 8
-    pushq %rax                      # number of vector registers, for a function with `...`
-    .cfi_adjust_cfa_offset 8
+    .endr
     subq $136, %rsp                 # with the return address, a multiple of 16
     .cfi_adjust_cfa_offset 136
-    movaps %xmm0, (%rsp)
-    movaps %xmm1, 16(%rsp)
-    movaps %xmm2, 32(%rsp)
-    movaps %xmm3, 48(%rsp)
-    movaps %xmm4, 64(%rsp)
-    movaps %xmm5, 80(%rsp)
-    movaps %xmm6, 96(%rsp)
-    movaps %xmm7, 112(%rsp)
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7
+    movaps %xmm\number, 16*\number(%rsp)
+    .endr
     movl %r11d, %edi
     call cuwarden_before_unknown
     movq %rax, %r11
-    movaps (%rsp), %xmm0
-    movaps 16(%rsp), %xmm1
-    movaps 32(%rsp), %xmm2
-    movaps 48(%rsp), %xmm3
-    movaps 64(%rsp), %xmm4
-    movaps 80(%rsp), %xmm5
-    movaps 96(%rsp), %xmm6
-    movaps 112(%rsp), %xmm7
+    .irp number, 0, 1, 2, 3, 4, 5, 6, 7
+    movaps 16*\number(%rsp), %xmm\number
+    .endr
     addq $136, %rsp
     .cfi_adjust_cfa_offset -136
-    popq %rax
+    .irp register, rax, r10, r9, r8, rcx, rdx, rsi, rdi
+    popq %\register
     .cfi_adjust_cfa_offset -8
-    popq %r10
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
+    .endr
     jmpq *%r11
     .cfi_endproc
     .size cuwarden_unknown_entry, .-cuwarden_unknown_entry

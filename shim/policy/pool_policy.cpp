@@ -1,5 +1,10 @@
 #include "shim/policy/pool_policy.hpp"
 
+#include <algorithm>
+
+#include "shim/policy/host_process.hpp"
+#include "shim/probes/host_limits.hpp"
+
 namespace cuwarden::shim {
 
 serving::PoolUse pool_use(PoolMode mode) noexcept {
@@ -17,6 +22,20 @@ std::uint64_t mesh_pause_ns(const Settings& settings) noexcept {
   return settings.mesh.moves && pool_use(settings.pool) != serving::PoolUse::never
              ? settings.mesh_pause_ns
              : 0;
+}
+
+pool::SpillSettings spill_settings(const Settings& settings) noexcept {
+  pool::SpillSettings made{.most_host_bytes = settings.spill.bytes};
+  if (settings.spill.percent != 0) {
+    const std::uint64_t ram = read_host_memory().ram_bytes;
+    made.most_host_bytes = ram == HostLimits::unknown ? 0 : ram / 100 * settings.spill.percent;
+  }
+  // With the pool off nothing is spilled, so no host memory is counted as free.
+  if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
+  // Memory that the host does not have is not counted, because programs plan by this figure.
+  if (settings.spill.is_visible)
+    made.visible_bytes = std::min(made.most_host_bytes, this_process.host_room_bytes());
+  return made;
 }
 
 }  // namespace cuwarden::shim

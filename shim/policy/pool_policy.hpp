@@ -1,9 +1,10 @@
-// Translates the settings CUWARDEN_POOL and CUWARDEN_MESH for the pool, which serves requests in
-// the driver's stead where the driver would waste memory.
+// Translates the settings CUWARDEN_POOL, CUWARDEN_MESH and CUWARDEN_SPILL for the pool, which
+// serves requests in the driver's stead where the driver would waste memory.
 #pragma once
 
 #include <cstdint>
 
+#include "runtime_hooks/pool/spill.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 #include "shim/support/settings.hpp"
 
@@ -19,5 +20,13 @@ serving::PoolUse pool_use(PoolMode) noexcept;
 // request. 0 with CUWARDEN_MESH=off, and if CUWARDEN_POOL is `off` or `rescue`: then nothing is
 // moved.
 std::uint64_t mesh_pause_ns(const Settings&) noexcept;
+
+// Returns the limits of spilling (host memory behind device pointers) by CUWARDEN_SPILL: most bytes
+// of host memory for all spilled requests together, and the bytes by which cuMemGetInfo shows each
+// device larger. These bytes are 0 without `:visible`, and no more than the host memory that is
+// left now. A percentage is one of the machine's RAM. Both are 0 (no spilling) with
+// CUWARDEN_SPILL=0 or CUWARDEN_POOL=off, or if the RAM is unknown and CUWARDEN_SPILL is a
+// percentage.
+pool::SpillSettings spill_settings(const Settings&) noexcept;
 
 }  // namespace cuwarden::shim

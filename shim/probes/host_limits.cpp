@@ -179,6 +179,22 @@ HostLimits read_host_memory() noexcept {
   return limits;
 }
 
+// The kernel drops the page cache before it refuses memory, so the cache counts as available. Some
+// of the cgroup's cache may be in use, so a quarter of it does not count.
+std::uint64_t host_memory_left() noexcept {
+  const HostLimits limits = read_host_memory();
+  std::uint64_t room = UINT64_MAX;
+  if (limits.ram_available_bytes != HostLimits::unknown) room = limits.ram_available_bytes;
+  if (limits.cgroup_limit_bytes != HostLimits::unknown &&
+      limits.cgroup_limit_bytes != HostLimits::unlimited &&
+      limits.cgroup_used_bytes != HostLimits::unknown) {
+    const std::uint64_t cache = limits.cgroup_cache_bytes / 4 * 3;
+    const std::uint64_t used = limits.cgroup_used_bytes - std::min(limits.cgroup_used_bytes, cache);
+    room = std::min(room, limits.cgroup_limit_bytes - std::min(limits.cgroup_limit_bytes, used));
+  }
+  return room;
+}
+
 HostLimits read_host_limits(const char* proc) noexcept {
   const ErrnoGuard guard;
   const Uncancelled keep;

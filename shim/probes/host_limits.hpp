@@ -60,6 +60,12 @@ HostLimits read_host_limits() noexcept;
 // Keeps errno.
 HostLimits read_host_memory() noexcept;
 
+// Returns the bytes of memory that this process could still get from the host: the available RAM,
+// or what the limit of its memory cgroup leaves, whichever is less. Page cache counts as available:
+// all of it in the RAM, three quarters of it in the cgroup. A figure that cannot be read is left
+// out; UINT64_MAX if neither can be read.
+std::uint64_t host_memory_left() noexcept;
+
 // Reads all limits, for tests, from the folder `proc` (a path) instead of /proc. Only RLIMIT_AS and
 // the cgroup are still those of this process.
 HostLimits read_host_limits(const char* proc) noexcept;

@@ -3,7 +3,6 @@
 // (A preloaded object is initialised before the program registers anything.)
 #include "shim/process/ending.hpp"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,11 +1,8 @@
 #include "shim/process/process.hpp"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <new>
 #include <string>
 
@@ -34,7 +31,6 @@
 #include "shim/policy/host_process.hpp"
 #include "shim/policy/pool_policy.hpp"
 #include "shim/policy/serving_notices.hpp"
-#include "shim/policy/spilling.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"
 #include "shim/process/device_holders.hpp"

@@ -20,7 +20,7 @@
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/files/ledger_location.hpp"
-#include "shim/probes/host_room.hpp"
+#include "shim/probes/host_limits.hpp"
 #include "shim/support/log.hpp"
 #include "shim/turns/writing_turn.hpp"
 

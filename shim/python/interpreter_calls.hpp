@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
 #include "runtime_hooks/core/strong_types.hpp"
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "reporters/words/setting_values.hpp"
-#include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 
 namespace cuwarden::shim {

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cstring>
 #include <optional>
 
 #include "runtime_hooks/core/confinement.hpp"

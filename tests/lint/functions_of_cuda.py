@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 LISTS = ("hooks.def", "submissions.def", "known_functions.def")
-ROW = re.compile(r"^(HOOK|COUNT|LAUNCH|GRAPH_LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE)\(\w+, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
+TWINS = re.compile(r"^TWINS\((\w+), (\w+), (\w+, cu[A-Z]\w*),", re.M)
+KNOWN_TWINS = re.compile(r"^KNOWN_TWINS\((cu\w+), (\w+)\)", re.M)
+ROW = re.compile(r"^(?:HOOK|COUNT|LAUNCH|GRAPH_LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE|OF_[A-Z_]+)\((?:.*? )?CUresult, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
 DECLARED = re.compile(r"\bCUresult\s+(?:__attribute__\s*\(\([^;]*?\)\)\s*)?(cu[A-Z]\w*)\s*\(")
 # Its calls show that network cards access the program's memory, so that none may be moved.
 UNKNOWN_ON_PURPOSE = {"cuFlushGPUDirectRDMAWrites"}
@@ -29,7 +31,9 @@ def main():
     rows = []
     for name in LISTS:
         text = (root / "runtime_hooks/driver" / name).read_text()
-        rows += [(match[1] or match[2], name) for match in ROW.findall(text)]
+        text = TWINS.sub(r"\1(\3,\n\1(\3\2,", text)
+        text = KNOWN_TWINS.sub(r"KNOWN(\1)\nKNOWN(\1\2)", text)
+        rows += [(match[0] or match[1], name) for match in ROW.findall(text)]
     names = [name for name, _ in rows]
     wrong = [f"{where}: {name} has more than one row" for name, where in rows if names.count(name) > 1]
     functions = declared(include)

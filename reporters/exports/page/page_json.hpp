@@ -75,4 +75,23 @@ std::string page_column(const Rows& rows, const Value& value) {
   return list.text();
 }
 
+// A table of the page: an object of JSON with a column for each property of its rows.
+template <class Rows>
+class PageTable {
+ public:
+  // `rows`: the rows, in the order of the columns' values; not owned.
+  explicit PageTable(const Rows& rows) : rows_(rows) {}
+  // Adds a column of this name with value(row) for each row.
+  template <class Value>
+  void add(std::string_view name, const Value& value) {
+    json_.add(name, page_column(rows_, value));
+  }
+  // Returns the JSON of the table.
+  std::string text() const { return json_.text(); }
+
+ private:
+  const Rows& rows_;
+  PageJson json_{"{}"};
+};
+
 }  // namespace cuwarden

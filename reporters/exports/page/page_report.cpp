@@ -75,45 +75,40 @@ std::string lacks_of(const IndexedReport& report) {
 }
 
 std::string devices_of(const IndexedReport& report) {
-  const auto& rows = report->devices;
-  PageJson table("{}");
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("name", page_column(rows, [](const auto& row) { return row.name; }));
-  table.add("uuid", page_column(rows, [](const auto& row) { return row.uuid; }));
-  table.add("at", page_column(rows, [](const auto& row) { return row.at; }));
-  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
-  table.add("total", page_column(rows, [](const auto& row) { return row.total_bytes; }));
-  table.add("used", page_column(rows, [](const auto& row) { return row.used_bytes; }));
-  table.add("free", page_column(rows, [](const auto& row) { return row.free_bytes; }));
+  PageTable table(report->devices);
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("name", [](const auto& row) { return row.name; });
+  table.add("uuid", [](const auto& row) { return row.uuid; });
+  table.add("at", [](const auto& row) { return row.at; });
+  table.add("time", [](const auto& row) { return microseconds(row.time_ns); });
+  table.add("total", [](const auto& row) { return row.total_bytes; });
+  table.add("used", [](const auto& row) { return row.used_bytes; });
+  table.add("free", [](const auto& row) { return row.free_bytes; });
   return table.text();
 }
 
 std::string accounts_of(const IndexedReport& report) {
-  const auto& rows = report->accounts;
-  PageJson table("{}");
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("incident", page_column(rows, [](const auto& row) { return row.incident; }));
-  table.add("item", page_column(rows, [](const auto& row) { return row.item; }));
-  table.add("words",
-            page_column(rows, [](const auto& row) { return account_item_words(row.item); }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
+  PageTable table(report->accounts);
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("incident", [](const auto& row) { return row.incident; });
+  table.add("item", [](const auto& row) { return row.item; });
+  table.add("words", [](const auto& row) { return account_item_words(row.item); });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
   return table.text();
 }
 
 std::string totals_of(const IndexedReport& report) {
-  const auto& rows = report->totals;
-  PageJson table("{}");
-  table.add("kind", page_column(rows, [](const auto& row) { return row.kind; }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("made", page_column(rows, [](const auto& row) { return row.allocations; }));
-  table.add("made_bytes", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
-  table.add("failures", page_column(rows, [](const auto& row) { return row.failures; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.live_count; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.live_bytes; }));
-  table.add("peak_count", page_column(rows, [](const auto& row) { return row.peak_count; }));
-  table.add("peak_bytes", page_column(rows, [](const auto& row) { return row.peak_bytes; }));
-  table.add("peak_time",
-            page_column(rows, [](const auto& row) { return microseconds(row.peak_time_ns); }));
+  PageTable table(report->totals);
+  table.add("kind", [](const auto& row) { return row.kind; });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("made", [](const auto& row) { return row.allocations; });
+  table.add("made_bytes", [](const auto& row) { return row.allocated_bytes; });
+  table.add("failures", [](const auto& row) { return row.failures; });
+  table.add("count", [](const auto& row) { return row.live_count; });
+  table.add("bytes", [](const auto& row) { return row.live_bytes; });
+  table.add("peak_count", [](const auto& row) { return row.peak_count; });
+  table.add("peak_bytes", [](const auto& row) { return row.peak_bytes; });
+  table.add("peak_time", [](const auto& row) { return microseconds(row.peak_time_ns); });
   return table.text();
 }
 
@@ -138,33 +133,28 @@ std::string timeline_of(const IndexedReport& report) {
 }
 
 std::string incidents_of(const IndexedReport& report, StacksOfReport& stacks) {
-  const auto& rows = report->incidents;
-  PageJson table("{}");
-  table.add("id", page_column(rows, [](const auto& row) { return row.id; }));
-  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
-  table.add("api", page_column(rows, [](const auto& row) { return row.api; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("outcome", page_column(rows, [](const auto& row) { return row.outcome; }));
-  table.add("verdict", page_column(rows, [](const auto& row) { return row.verdict; }));
-  table.add("repeats", page_column(rows, [](const auto& row) { return row.repeats; }));
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
+  PageTable table(report->incidents);
+  table.add("id", [](const auto& row) { return row.id; });
+  table.add("time", [](const auto& row) { return microseconds(row.time_ns); });
+  table.add("api", [](const auto& row) { return row.api; });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("outcome", [](const auto& row) { return row.outcome; });
+  table.add("verdict", [](const auto& row) { return row.verdict; });
+  table.add("repeats", [](const auto& row) { return row.repeats; });
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
   return table.text();
 }
 
 std::string holders_of(const IndexedReport& report, StacksOfReport& stacks) {
-  const auto& rows = report->incident_holders;
-  PageJson table("{}");
-  table.add("incident", page_column(rows, [](const auto& row) { return row.incident; }));
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
-  table.add("kind", page_column(rows, [](const auto& row) { return row.kind; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.count; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
-  table.add("growth",
-            page_column(rows, [](const auto& row) { return row.growth_bytes_per_minute; }));
-  table.add("locked", page_column(rows, [](const auto& row) { return row.slab_locked_bytes; }));
+  PageTable table(report->incident_holders);
+  table.add("incident", [](const auto& row) { return row.incident; });
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
+  table.add("kind", [](const auto& row) { return row.kind; });
+  table.add("count", [](const auto& row) { return row.count; });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
+  table.add("growth", [](const auto& row) { return row.growth_bytes_per_minute; });
+  table.add("locked", [](const auto& row) { return row.slab_locked_bytes; });
   return table.text();
 }
 
@@ -216,86 +206,71 @@ std::string groups_of(const IndexedReport& report, StacksOfReport& stacks, PageS
 }
 
 std::string peaks_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
-  const auto& rows = report->peak_holders;
-  PageJson table("{}");
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
-  table.add("kind", page_column(rows, [&](const auto& row) { return page.text(row.kind); }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.count; }));
-  table.add("made", page_column(rows, [](const auto& row) { return row.allocations; }));
+  PageTable table(report->peak_holders);
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
+  table.add("kind", [&](const auto& row) { return page.text(row.kind); });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
+  table.add("count", [](const auto& row) { return row.count; });
+  table.add("made", [](const auto& row) { return row.allocations; });
   return table.text();
 }
 
 std::string sites_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
-  const auto& rows = report->framework_sites;
-  PageJson table("{}");
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
-  table.add("api", page_column(rows, [&](const auto& row) { return page.text(row.framework); }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.count; }));
-  table.add("made", page_column(rows, [](const auto& row) { return row.allocations; }));
-  table.add("growth",
-            page_column(rows, [&](const auto& row) { return page.text(row.growth.value_or("")); }));
+  PageTable table(report->framework_sites);
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
+  table.add("api", [&](const auto& row) { return page.text(row.framework); });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
+  table.add("count", [](const auto& row) { return row.count; });
+  table.add("made", [](const auto& row) { return row.allocations; });
+  table.add("growth", [&](const auto& row) { return page.text(row.growth.value_or("")); });
   return table.text();
 }
 
 std::string objects_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
-  const auto& rows = report->implicit_groups;
-  PageJson table("{}");
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
-  table.add("kind", page_column(rows, [&](const auto& row) { return page.text(row.item); }));
-  table.add("api",
-            page_column(rows, [&](const auto& row) { return page.text(row.api.value_or("")); }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.bytes; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.count; }));
+  PageTable table(report->implicit_groups);
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
+  table.add("kind", [&](const auto& row) { return page.text(row.item); });
+  table.add("api", [&](const auto& row) { return page.text(row.api.value_or("")); });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("bytes", [](const auto& row) { return row.bytes; });
+  table.add("count", [](const auto& row) { return row.count; });
   return table.text();
 }
 
 // Returns the stacks that allocated most bytes over the run.
 std::string allocated_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
-  const auto& rows = report->allocation_sites;
-  PageJson table("{}");
-  table.add("stack",
-            page_column(rows, [&](const auto& row) { return stacks.number_of(row.stack); }));
-  table.add("kind", page_column(rows, [&](const auto& row) { return page.text(row.kind); }));
-  table.add("api",
-            page_column(rows, [&](const auto& row) { return page.text(row.api.value_or("")); }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("bytes", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
-  table.add("count", page_column(rows, [](const auto& row) { return row.allocations; }));
+  PageTable table(report->allocation_sites);
+  table.add("stack", [&](const auto& row) { return stacks.number_of(row.stack); });
+  table.add("kind", [&](const auto& row) { return page.text(row.kind); });
+  table.add("api", [&](const auto& row) { return page.text(row.api.value_or("")); });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("bytes", [](const auto& row) { return row.allocated_bytes; });
+  table.add("count", [](const auto& row) { return row.allocations; });
   return table.text();
 }
 
 std::string steps_of(const IndexedReport& report, PageStacks& page) {
-  const auto& rows = report->steps;
-  PageJson table("{}");
-  table.add("number", page_column(rows, [](const auto& row) { return row.number; }));
-  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
-  table.add("name",
-            page_column(rows, [&](const auto& row) { return page.text(row.name.value_or("")); }));
-  table.add("name_end",
-            page_column(rows, [](const auto& row) { return microseconds(row.name_end_ns); }));
+  PageTable table(report->steps);
+  table.add("number", [](const auto& row) { return row.number; });
+  table.add("time", [](const auto& row) { return microseconds(row.time_ns); });
+  table.add("name", [&](const auto& row) { return page.text(row.name.value_or("")); });
+  table.add("name_end", [](const auto& row) { return microseconds(row.name_end_ns); });
   return table.text();
 }
 
 std::string frameworks_of(const IndexedReport& report) {
-  const auto& rows = report->frameworks;
-  PageJson table("{}");
-  table.add("framework", page_column(rows, [](const auto& row) { return row.framework; }));
-  table.add("pool", page_column(rows, [](const auto& row) { return row.pool; }));
-  table.add("device", page_column(rows, [](const auto& row) { return row.device; }));
-  table.add("incident", page_column(rows, [](const auto& row) { return row.incident; }));
-  table.add("time", page_column(rows, [](const auto& row) { return microseconds(row.time_ns); }));
-  table.add("reserved", page_column(rows, [](const auto& row) { return row.reserved_bytes; }));
-  table.add("allocated", page_column(rows, [](const auto& row) { return row.allocated_bytes; }));
-  table.add("peak", page_column(rows, [](const auto& row) { return row.peak_allocated_bytes; }));
-  table.add("holes", page_column(rows, [](const auto& row) { return row.hole_bytes; }));
+  PageTable table(report->frameworks);
+  table.add("framework", [](const auto& row) { return row.framework; });
+  table.add("pool", [](const auto& row) { return row.pool; });
+  table.add("device", [](const auto& row) { return row.device; });
+  table.add("incident", [](const auto& row) { return row.incident; });
+  table.add("time", [](const auto& row) { return microseconds(row.time_ns); });
+  table.add("reserved", [](const auto& row) { return row.reserved_bytes; });
+  table.add("allocated", [](const auto& row) { return row.allocated_bytes; });
+  table.add("peak", [](const auto& row) { return row.peak_allocated_bytes; });
+  table.add("holes", [](const auto& row) { return row.hole_bytes; });
   return table.text();
 }
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <climits>
 
 #include "reporters/files/file_status.hpp"
 #include "reporters/symbols/naming.hpp"
@@ -11,19 +10,6 @@
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
-namespace {
-
-std::string hexadecimal(std::span<const std::uint8_t> bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string_view setting_of(const ledger::Reader& reader, std::string_view variable) {
   for (std::uint64_t row = 1; row < reader.rows(ledger::RegionId::settings); ++row)

@@ -6,13 +6,11 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/model/device_id.hpp"
 #include "reporters/model/each_row.hpp"
-#include "reporters/owners/cuda_frames.hpp"
 #include "reporters/owners/known_libraries.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
 #include "runtime_hooks/core/caching_allocators.hpp"

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <string_view>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 
 namespace cuwarden {
@@ -55,10 +55,7 @@ inline std::uint64_t age_ns_of(std::uint64_t start_ticks) noexcept {
   if (start_ticks == 0 || per_second <= 0) return 0;
   const auto hz = static_cast<std::uint64_t>(per_second);
   const std::uint64_t started = start_ticks / hz * ns_per_s + start_ticks % hz * ns_per_s / hz;
-  timespec boot{};
-  clock_gettime(CLOCK_BOOTTIME, &boot);
-  const std::uint64_t now =
-      static_cast<std::uint64_t>(boot.tv_sec) * ns_per_s + static_cast<std::uint64_t>(boot.tv_nsec);
+  const std::uint64_t now = time_ns_of(CLOCK_BOOTTIME);
   return now - std::min(now, started);
 }
 

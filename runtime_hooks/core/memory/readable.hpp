@@ -1,7 +1,6 @@
 // Tells if memory can be read, without reading it: for addresses that may be anything.
 #pragma once
 
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -113,8 +113,15 @@ class PoolsEnd {
   const ContextId context_;
 };
 
+// Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
+// end fails, a stream becomes known again with the next free in it.
+void streams_end(HookedCall& call, ContextId context = {}) {
+  if (call.recording()) call.execution().streams_end(context);
+}
+
 template <class End>
 CUresult ended(HookedCall& call, CUcontext context, End end) {
+  streams_end(call, id_of(context));
   ContextEnd end_of(call, id_of(context));
   PoolsEnd pools(call, id_of(context));
   const CUresult result = end();
@@ -137,6 +144,7 @@ ContextId primary_of(HookedCall& call, CUdevice device) {
 
 template <class Reset>
 CUresult primary_reset(HookedCall& call, CUdevice device, Reset reset) {
+  streams_end(call);
   PoolsEnd pools(call, primary_of(call, device));
   const CUresult result = reset();
   if (call.recording() && has_ended(result))
@@ -186,36 +194,10 @@ void remove_ended_primaries(HookedCall& call) {
 }
 #endif
 
-// Forgets the streams of a context that is about to end; of all contexts if `context` is 0. If the
-// end fails, a stream becomes known again with the next free in it.
-void streams_end(HookedCall& call, ContextId context = {}) {
-  if (call.recording()) call.execution().streams_end(context);
-}
-
 }  // namespace
 
-CUresult cuCtxCreate(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate(pctx, flags, dev); });
-}
-
-CUresult cuCtxCreate_v2(HookedCall& call, CUcontext* pctx, unsigned int flags, CUdevice dev) {
-  return created(call, pctx, dev, [&] { return call.real().cuCtxCreate_v2(pctx, flags, dev); });
-}
-
-CUresult cuCtxCreate_v3(HookedCall& call, CUcontext* pctx, CUexecAffinityParam* paramsArray,
-                        int numParams, unsigned int flags, CUdevice dev) {
-  return created(call, pctx, dev, [&] {
-    return call.real().cuCtxCreate_v3(pctx, paramsArray, numParams, flags, dev);
-  });
-}
-
-#if CUDA_VERSION >= 12050
-CUresult cuCtxCreate_v4(HookedCall& call, CUcontext* pctx, CUctxCreateParams* ctxCreateParams,
-                        unsigned int flags, CUdevice dev) {
-  return created(call, pctx, dev,
-                 [&] { return call.real().cuCtxCreate_v4(pctx, ctxCreateParams, flags, dev); });
-}
-#endif
+#define OF_CONTEXT CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 CUresult cuDevicePrimaryCtxRetain(HookedCall& call, CUcontext* pctx, CUdevice dev) {
   const DeviceOrdinal device{dev};
@@ -298,23 +280,6 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
 }
 #endif
 
-CUresult cuCtxDestroy(HookedCall& call, CUcontext ctx) {
-  streams_end(call, id_of(ctx));
-  return ended(call, ctx, [&] { return call.real().cuCtxDestroy(ctx); });
-}
-
-CUresult cuCtxDestroy_v2(HookedCall& call, CUcontext ctx) {
-  streams_end(call, id_of(ctx));
-  return ended(call, ctx, [&] { return call.real().cuCtxDestroy_v2(ctx); });
-}
-
-// Deprecated since CUDA 4.0. It destroys the context unless cuCtxAttach, which is as old, was
-// called before.
-CUresult cuCtxDetach(HookedCall& call, CUcontext ctx) {
-  streams_end(call, id_of(ctx));
-  return ended(call, ctx, [&] { return call.real().cuCtxDetach(ctx); });
-}
-
 CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {
   streams_end(call);
   return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease(dev); });
@@ -323,16 +288,6 @@ CUresult cuDevicePrimaryCtxRelease(HookedCall& call, CUdevice dev) {
 CUresult cuDevicePrimaryCtxRelease_v2(HookedCall& call, CUdevice dev) {
   streams_end(call);
   return primary_released(call, dev, [&] { return call.real().cuDevicePrimaryCtxRelease_v2(dev); });
-}
-
-CUresult cuDevicePrimaryCtxReset(HookedCall& call, CUdevice dev) {
-  streams_end(call);
-  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset(dev); });
-}
-
-CUresult cuDevicePrimaryCtxReset_v2(HookedCall& call, CUdevice dev) {
-  streams_end(call);
-  return primary_reset(call, dev, [&] { return call.real().cuDevicePrimaryCtxReset_v2(dev); });
 }
 
 }  // namespace cuwarden::hooks

@@ -73,6 +73,9 @@ CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_
 
 }  // namespace
 
+#define OF_KERNEL CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
+
 CUresult cuModuleGetFunction(HookedCall& call, CUfunction* hfunc, CUmodule hmod, const char* name) {
   const auto real_call = [&] { return call.real().cuModuleGetFunction(hfunc, hmod, name); };
   if (!call.recording()) return real_call();
@@ -99,27 +102,6 @@ CUresult cuLibraryGetKernel(HookedCall& call, CUkernel* pKernel, CUlibrary libra
   return result;
 }
 
-#if CUDA_VERSION >= 12040
-CUresult cuFuncLoad(HookedCall& call, CUfunction function) {
-  return of_kernel(call, function, [&] { return call.real().cuFuncLoad(function); });
-}
-#endif
-
-CUresult cuFuncGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,
-                            CUfunction hfunc) {
-  return of_kernel(call, hfunc, [&] { return call.real().cuFuncGetAttribute(pi, attrib, hfunc); });
-}
-
-CUresult cuFuncSetAttribute(HookedCall& call, CUfunction hfunc, CUfunction_attribute attrib,
-                            int value) {
-  return of_kernel(call, hfunc,
-                   [&] { return call.real().cuFuncSetAttribute(hfunc, attrib, value); });
-}
-
-CUresult cuFuncSetCacheConfig(HookedCall& call, CUfunction hfunc, CUfunc_cache config) {
-  return of_kernel(call, hfunc, [&] { return call.real().cuFuncSetCacheConfig(hfunc, config); });
-}
-
 CUresult cuKernelGetFunction(HookedCall& call, CUfunction* pFunc, CUkernel kernel) {
   const CUresult result =
       of_kernel(call, kernel, [&] { return call.real().cuKernelGetFunction(pFunc, kernel); });
@@ -128,87 +110,6 @@ CUresult cuKernelGetFunction(HookedCall& call, CUfunction* pFunc, CUkernel kerne
     owners.set(number_of(*pFunc), owners.of(number_of(kernel)));
   }
   return result;
-}
-
-CUresult cuKernelGetAttribute(HookedCall& call, int* pi, CUfunction_attribute attrib,
-                              CUkernel kernel, CUdevice dev) {
-  return of_kernel(call, kernel, dev,
-                   [&] { return call.real().cuKernelGetAttribute(pi, attrib, kernel, dev); });
-}
-
-CUresult cuKernelSetAttribute(HookedCall& call, CUfunction_attribute attrib, int val,
-                              CUkernel kernel, CUdevice dev) {
-  return of_kernel(call, kernel, dev,
-                   [&] { return call.real().cuKernelSetAttribute(attrib, val, kernel, dev); });
-}
-
-CUresult cuKernelSetCacheConfig(HookedCall& call, CUkernel kernel, CUfunc_cache config,
-                                CUdevice dev) {
-  return of_kernel(call, kernel, dev,
-                   [&] { return call.real().cuKernelSetCacheConfig(kernel, config, dev); });
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(HookedCall& call, int* numBlocks,
-                                                     CUfunction func, int blockSize,
-                                                     size_t dynamicSMemSize) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, func, blockSize,
-                                                                   dynamicSMemSize);
-  });
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(HookedCall& call, int* numBlocks,
-                                                              CUfunction func, int blockSize,
-                                                              size_t dynamicSMemSize,
-                                                              unsigned int flags) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        numBlocks, func, blockSize, dynamicSMemSize, flags);
-  });
-}
-
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(HookedCall& call, size_t* dynamicSmemSize,
-                                                 CUfunction func, int numBlocks, int blockSize) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, func, numBlocks,
-                                                               blockSize);
-  });
-}
-
-CUresult cuOccupancyMaxActiveClusters(HookedCall& call, int* numClusters, CUfunction func,
-                                      const CUlaunchConfig* config) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxActiveClusters(numClusters, func, config);
-  });
-}
-
-CUresult cuOccupancyMaxPotentialBlockSize(HookedCall& call, int* minGridSize, int* blockSize,
-                                          CUfunction func,
-                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                          size_t dynamicSMemSize, int blockSizeLimit) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxPotentialBlockSize(
-        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
-  });
-}
-
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(HookedCall& call, int* minGridSize,
-                                                   int* blockSize, CUfunction func,
-                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                   size_t dynamicSMemSize, int blockSizeLimit,
-                                                   unsigned int flags) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxPotentialBlockSizeWithFlags(
-        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit,
-        flags);
-  });
-}
-
-CUresult cuOccupancyMaxPotentialClusterSize(HookedCall& call, int* clusterSize, CUfunction func,
-                                            const CUlaunchConfig* config) {
-  return of_kernel(call, func, [&] {
-    return call.real().cuOccupancyMaxPotentialClusterSize(clusterSize, func, config);
-  });
 }
 
 }  // namespace cuwarden::hooks

@@ -96,49 +96,8 @@ CUresult unloaded(HookedCall& call, Handle handle, Call real_call) {
 
 }  // namespace
 
-CUresult cuModuleLoad(HookedCall& call, CUmodule* module, const char* fname) {
-  return loaded(call, module, [&] { return call.real().cuModuleLoad(module, fname); });
-}
-
-CUresult cuModuleLoadData(HookedCall& call, CUmodule* module, const void* image) {
-  return loaded(call, module, [&] { return call.real().cuModuleLoadData(module, image); });
-}
-
-CUresult cuModuleLoadDataEx(HookedCall& call, CUmodule* module, const void* image,
-                            unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return loaded(call, module, JitValues(optionValues, numOptions), [&] {
-    return call.real().cuModuleLoadDataEx(module, image, numOptions, options, optionValues);
-  });
-}
-
-CUresult cuModuleLoadFatBinary(HookedCall& call, CUmodule* module, const void* fatCubin) {
-  return loaded(call, module, [&] { return call.real().cuModuleLoadFatBinary(module, fatCubin); });
-}
-
-CUresult cuModuleUnload(HookedCall& call, CUmodule hmod) {
-  return unloaded(call, hmod, [&] { return call.real().cuModuleUnload(hmod); });
-}
-
-CUresult cuLibraryLoadData(HookedCall& call, CUlibrary* library, const void* code,
-                           CUjit_option* jitOptions, void** jitOptionsValues,
-                           unsigned int numJitOptions, CUlibraryOption* libraryOptions,
-                           void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return loaded(call, library, JitValues(jitOptionsValues, numJitOptions), [&] {
-    return call.real().cuLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions,
-                                         libraryOptions, libraryOptionValues, numLibraryOptions);
-  });
-}
-
-CUresult cuLibraryLoadFromFile(HookedCall& call, CUlibrary* library, const char* fileName,
-                               CUjit_option* jitOptions, void** jitOptionsValues,
-                               unsigned int numJitOptions, CUlibraryOption* libraryOptions,
-                               void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return loaded(call, library, JitValues(jitOptionsValues, numJitOptions), [&] {
-    return call.real().cuLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues,
-                                             numJitOptions, libraryOptions, libraryOptionValues,
-                                             numLibraryOptions);
-  });
-}
+#define OF_MODULE CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library) {
   const CUresult result =
@@ -147,28 +106,6 @@ CUresult cuLibraryGetModule(HookedCall& call, CUmodule* pMod, CUlibrary library)
     call.execution().objects.owners.set(reinterpret_cast<std::uint64_t>(*pMod),
                                         {Space::library, reinterpret_cast<std::uint64_t>(library)});
   return result;
-}
-
-CUresult cuLibraryGetGlobal(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
-                            const char* name) {
-  return asked(call, library,
-               [&] { return call.real().cuLibraryGetGlobal(dptr, bytes, library, name); });
-}
-
-CUresult cuLibraryGetManaged(HookedCall& call, CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
-                             const char* name) {
-  return asked(call, library,
-               [&] { return call.real().cuLibraryGetManaged(dptr, bytes, library, name); });
-}
-
-CUresult cuLibraryGetUnifiedFunction(HookedCall& call, void** fptr, CUlibrary library,
-                                     const char* symbol) {
-  return asked(call, library,
-               [&] { return call.real().cuLibraryGetUnifiedFunction(fptr, library, symbol); });
-}
-
-CUresult cuLibraryUnload(HookedCall& call, CUlibrary library) {
-  return unloaded(call, library, [&] { return call.real().cuLibraryUnload(library); });
 }
 
 }  // namespace cuwarden::hooks

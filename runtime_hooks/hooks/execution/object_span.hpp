@@ -2,8 +2,6 @@
 // and gives back at its end.
 #pragma once
 
-#include <cstdint>
-
 #include "runtime_hooks/hooks/execution/implicit_span.hpp"
 
 namespace cuwarden::hooks {

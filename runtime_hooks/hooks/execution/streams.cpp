@@ -56,32 +56,8 @@ void limit_set(const ExecutionParts& parts, const CurrentContext& here, CUlimit 
 
 }  // namespace
 
-CUresult cuStreamCreate(HookedCall& call, CUstream* phStream, unsigned int Flags) {
-  return created(call, phStream, [&] { return call.real().cuStreamCreate(phStream, Flags); });
-}
-
-CUresult cuStreamCreateWithPriority(HookedCall& call, CUstream* phStream, unsigned int flags,
-                                    int priority) {
-  return created(call, phStream,
-                 [&] { return call.real().cuStreamCreateWithPriority(phStream, flags, priority); });
-}
-
-#if CUDA_VERSION >= 12040
-CUresult cuGreenCtxStreamCreate(HookedCall& call, CUstream* phStream, CUgreenCtx greenCtx,
-                                unsigned int flags, int priority) {
-  return created(call, phStream, [&] {
-    return call.real().cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
-  });
-}
-#endif
-
-CUresult cuStreamDestroy(HookedCall& call, CUstream hStream) {
-  return destroyed(call, hStream, [&] { return call.real().cuStreamDestroy(hStream); });
-}
-
-CUresult cuStreamDestroy_v2(HookedCall& call, CUstream hStream) {
-  return destroyed(call, hStream, [&] { return call.real().cuStreamDestroy_v2(hStream); });
-}
+#define OF_STREAM CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 CUresult cuCtxSetLimit(HookedCall& call, CUlimit limit, size_t value) {
   if (!call.recording()) return call.real().cuCtxSetLimit(limit, value);

@@ -30,8 +30,8 @@ CUresult begin_capture(HookedCall& call, CUstream stream, DefaultStream null,
 // A call that ends a capture may fail and leave the capture as it was. After a failure the driver
 // is therefore asked whether the stream is still being captured.
 template <class End>
-CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null, End end,
-                     CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*)) {
+CUresult end_capture(HookedCall& call, CUstream stream, DefaultStream null,
+                     CUresult(CUDAAPI* query)(CUstream, CUstreamCaptureStatus*), End end) {
   const CUresult result = end();
   if (!call.recording()) return result;
   call.keeps_bases();
@@ -102,8 +102,9 @@ CUresult launched(HookedCall& call, Launch launch, CUgraphExec exec) {
   });
 }
 
+// An upload maps the memory of the graph's memory nodes.
 template <class Upload>
-CUresult uploaded(HookedCall& call, Upload upload, CUgraphExec exec) {
+CUresult uploaded(HookedCall& call, CUgraphExec exec, Upload upload) {
   return submitted(call, exec, [&] { return submitted_first(call, exec, upload); });
 }
 
@@ -120,7 +121,9 @@ CUresult updated(HookedCall& call, CUgraphExec exec, CUgraph graph, Update updat
 }
 
 #if CUDA_VERSION >= 12020
-CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* parameters) {
+template <class Add>
+CUresult node_added(HookedCall& call, const CUgraphNodeParams* parameters, Add add) {
+  const CUresult result = add();
   if (result == CUDA_SUCCESS && parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     const CUDA_MEM_ALLOC_NODE_PARAMS_v2& node = parameters->alloc;
     graph_node_created(call, result, node.dptr, node.bytesize,
@@ -132,80 +135,8 @@ CUresult node_added(HookedCall& call, CUresult result, const CUgraphNodeParams* 
 
 }  // namespace
 
-CUresult cuStreamBeginCapture(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, hStream, DefaultStream::legacy, CU_STREAM_CAPTURE_MODE_GLOBAL,
-                       [&] { return call.real().cuStreamBeginCapture(hStream); });
-}
-
-CUresult cuStreamBeginCapture_ptsz(HookedCall& call, CUstream hStream) {
-  return begin_capture(call, hStream, DefaultStream::per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL,
-                       [&] { return call.real().cuStreamBeginCapture_ptsz(hStream); });
-}
-
-CUresult cuStreamBeginCapture_v2(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::legacy, mode,
-                       [&] { return call.real().cuStreamBeginCapture_v2(hStream, mode); });
-}
-
-CUresult cuStreamBeginCapture_v2_ptsz(HookedCall& call, CUstream hStream,
-                                      CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::per_thread, mode,
-                       [&] { return call.real().cuStreamBeginCapture_v2_ptsz(hStream, mode); });
-}
-
-#if CUDA_VERSION >= 12030
-CUresult cuStreamBeginCaptureToGraph(HookedCall& call, CUstream hStream, CUgraph hGraph,
-                                     const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData* dependencyData, size_t numDependencies,
-                                     CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::legacy, mode, [&] {
-    return call.real().cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData,
-                                                   numDependencies, mode);
-  });
-}
-#endif
-
-#if CUDA_VERSION >= 12030
-CUresult cuStreamBeginCaptureToGraph_ptsz(HookedCall& call, CUstream hStream, CUgraph hGraph,
-                                          const CUgraphNode* dependencies,
-                                          const CUgraphEdgeData* dependencyData,
-                                          size_t numDependencies, CUstreamCaptureMode mode) {
-  return begin_capture(call, hStream, DefaultStream::per_thread, mode, [&] {
-    return call.real().cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies,
-                                                        dependencyData, numDependencies, mode);
-  });
-}
-#endif
-
-CUresult cuStreamBeginRecaptureToGraph(HookedCall& call, CUstream hStream, CUstreamCaptureMode mode,
-                                       CUgraph hGraph, void* callbackFunc, void* userData) {
-  return begin_capture(call, hStream, DefaultStream::legacy, mode, [&] {
-    return call.real().cuStreamBeginRecaptureToGraph(hStream, mode, hGraph, callbackFunc, userData);
-  });
-}
-
-CUresult cuStreamBeginRecaptureToGraph_ptsz(HookedCall& call, CUstream hStream,
-                                            CUstreamCaptureMode mode, CUgraph hGraph,
-                                            void* callbackFunc, void* userData) {
-  return begin_capture(call, hStream, DefaultStream::per_thread, mode, [&] {
-    return call.real().cuStreamBeginRecaptureToGraph_ptsz(hStream, mode, hGraph, callbackFunc,
-                                                          userData);
-  });
-}
-
-CUresult cuStreamEndCapture(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
-  return end_capture(
-      call, hStream, DefaultStream::legacy,
-      [&] { return call.real().cuStreamEndCapture(hStream, phGraph); },
-      call.real().cuStreamIsCapturing);
-}
-
-CUresult cuStreamEndCapture_ptsz(HookedCall& call, CUstream hStream, CUgraph* phGraph) {
-  return end_capture(
-      call, hStream, DefaultStream::per_thread,
-      [&] { return call.real().cuStreamEndCapture_ptsz(hStream, phGraph); },
-      call.real().cuStreamIsCapturing_ptsz);
-}
+#define OF_GRAPH CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
                                 const CUgraphNode* dependencies, size_t numDependencies,
@@ -218,65 +149,6 @@ CUresult cuGraphAddMemAllocNode(HookedCall& call, CUgraphNode* phGraphNode, CUgr
   return result;
 }
 
-#if CUDA_VERSION >= 12020
-CUresult cuGraphAddNode(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
-                        const CUgraphNode* dependencies, size_t numDependencies,
-                        CUgraphNodeParams* nodeParams) {
-  return node_added(
-      call,
-      call.real().cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams),
-      nodeParams);
-}
-#endif
-
-#if CUDA_VERSION >= 12030
-CUresult cuGraphAddNode_v2(HookedCall& call, CUgraphNode* phGraphNode, CUgraph hGraph,
-                           const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
-                           size_t numDependencies, CUgraphNodeParams* nodeParams) {
-  return node_added(call,
-                    call.real().cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData,
-                                                  numDependencies, nodeParams),
-                    nodeParams);
-}
-#endif
-
-CUresult cuGraphInstantiate(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
-                            CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
-  return instantiated(call, phGraphExec, hGraph, [&] {
-    return call.real().cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  });
-}
-
-CUresult cuGraphInstantiate_v2(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
-                               CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
-  return instantiated(call, phGraphExec, hGraph, [&] {
-    return call.real().cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer,
-                                             bufferSize);
-  });
-}
-
-CUresult cuGraphInstantiateWithFlags(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
-                                     unsigned long long flags) {
-  return instantiated(call, phGraphExec, hGraph, [&] {
-    return call.real().cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags);
-  });
-}
-
-CUresult cuGraphInstantiateWithParams(HookedCall& call, CUgraphExec* phGraphExec, CUgraph hGraph,
-                                      CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
-  return instantiated(call, phGraphExec, hGraph, [&] {
-    return call.real().cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
-  });
-}
-
-CUresult cuGraphInstantiateWithParams_ptsz(HookedCall& call, CUgraphExec* phGraphExec,
-                                           CUgraph hGraph,
-                                           CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
-  return instantiated(call, phGraphExec, hGraph, [&] {
-    return call.real().cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams);
-  });
-}
-
 CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
   return launched(
       call, [&] { return call.real().cuGraphLaunch(hGraph, hStream); }, hGraph);
@@ -285,30 +157,6 @@ CUresult cuGraphLaunch(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
 CUresult cuGraphLaunch_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
   return launched(
       call, [&] { return call.real().cuGraphLaunch_ptsz(hGraphExec, hStream); }, hGraphExec);
-}
-
-// An upload maps the memory of the graph's memory nodes.
-CUresult cuGraphUpload(HookedCall& call, CUgraphExec hGraph, CUstream hStream) {
-  return uploaded(
-      call, [&] { return call.real().cuGraphUpload(hGraph, hStream); }, hGraph);
-}
-
-CUresult cuGraphUpload_ptsz(HookedCall& call, CUgraphExec hGraphExec, CUstream hStream) {
-  return uploaded(
-      call, [&] { return call.real().cuGraphUpload_ptsz(hGraphExec, hStream); }, hGraphExec);
-}
-
-CUresult cuGraphExecUpdate(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
-                           CUgraphNode* hErrorNode_out, CUgraphExecUpdateResult* updateResult_out) {
-  return updated(call, hGraphExec, hGraph, [&] {
-    return call.real().cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  });
-}
-
-CUresult cuGraphExecUpdate_v2(HookedCall& call, CUgraphExec hGraphExec, CUgraph hGraph,
-                              CUgraphExecUpdateResultInfo* resultInfo) {
-  return updated(call, hGraphExec, hGraph,
-                 [&] { return call.real().cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo); });
 }
 
 CUresult cuGraphExecDestroy(HookedCall& call, CUgraphExec hGraphExec) {

@@ -94,6 +94,11 @@ CUresult created(HookedCall& call, Space space, const Handle* handle, std::uint6
   return result;
 }
 
+template <class Handle, class RealCall>
+CUresult destroyed(HookedCall& call, Space space, Handle handle, RealCall real_call) {
+  return call.freed(space, reinterpret_cast<std::uint64_t>(handle), real_call);
+}
+
 template <class Descriptor>
 std::uint64_t bytes_of_2d(const Descriptor* d) {
   return d == nullptr ? 0 : bytes_of(d->Width, d->Height, 1, d->Format, d->NumChannels);
@@ -123,48 +128,7 @@ std::uint64_t bytes_of_levels(const CUDA_ARRAY3D_DESCRIPTOR* d, unsigned levels)
 
 }  // namespace
 
-CUresult cuArrayCreate(HookedCall& call, CUarray* pHandle,
-                       const CUDA_ARRAY_DESCRIPTOR_v1* pAllocateArray) {
-  return created(call, Space::array, pHandle, bytes_of_2d(pAllocateArray),
-                 [&] { return call.real().cuArrayCreate(pHandle, pAllocateArray); });
-}
-
-CUresult cuArrayCreate_v2(HookedCall& call, CUarray* pHandle,
-                          const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
-  return created(call, Space::array, pHandle, bytes_of_2d(pAllocateArray),
-                 [&] { return call.real().cuArrayCreate_v2(pHandle, pAllocateArray); });
-}
-
-CUresult cuArray3DCreate(HookedCall& call, CUarray* pHandle,
-                         const CUDA_ARRAY3D_DESCRIPTOR_v1* pAllocateArray) {
-  return created(call, Space::array, pHandle, bytes_of_3d(pAllocateArray),
-                 [&] { return call.real().cuArray3DCreate(pHandle, pAllocateArray); });
-}
-
-CUresult cuArray3DCreate_v2(HookedCall& call, CUarray* pHandle,
-                            const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
-  return created(call, Space::array, pHandle, bytes_of_3d(pAllocateArray),
-                 [&] { return call.real().cuArray3DCreate_v2(pHandle, pAllocateArray); });
-}
-
-CUresult cuArrayDestroy(HookedCall& call, CUarray hArray) {
-  return call.freed(Space::array, reinterpret_cast<std::uint64_t>(hArray),
-                    [&] { return call.real().cuArrayDestroy(hArray); });
-}
-
-CUresult cuMipmappedArrayCreate(HookedCall& call, CUmipmappedArray* pHandle,
-                                const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
-                                unsigned int numMipmapLevels) {
-  return created(call, Space::mipmapped_array, pHandle,
-                 bytes_of_levels(pMipmappedArrayDesc, numMipmapLevels), [&] {
-                   return call.real().cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc,
-                                                             numMipmapLevels);
-                 });
-}
-
-CUresult cuMipmappedArrayDestroy(HookedCall& call, CUmipmappedArray hMipmappedArray) {
-  return call.freed(Space::mipmapped_array, reinterpret_cast<std::uint64_t>(hMipmappedArray),
-                    [&] { return call.real().cuMipmappedArrayDestroy(hMipmappedArray); });
-}
+#define OF_ARRAY CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 }  // namespace cuwarden::hooks

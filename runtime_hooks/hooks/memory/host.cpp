@@ -43,36 +43,14 @@ CUresult registered(HookedCall& call, void* address, std::uint64_t bytes, RealCa
 
 }  // namespace
 
-CUresult cuMemAllocHost(HookedCall& call, void** pp, unsigned int bytesize) {
-  return pinned(call, pp, bytesize, std::nullopt,
-                [&] { return call.real().cuMemAllocHost(pp, bytesize); });
-}
-
-CUresult cuMemAllocHost_v2(HookedCall& call, void** pp, size_t bytesize) {
-  return pinned(call, pp, bytesize, std::nullopt,
-                [&] { return call.real().cuMemAllocHost_v2(pp, bytesize); });
-}
-
-CUresult cuMemHostAlloc(HookedCall& call, void** pp, size_t bytesize, unsigned int Flags) {
-  return pinned(call, pp, bytesize, Flags,
-                [&] { return call.real().cuMemHostAlloc(pp, bytesize, Flags); });
-}
+#define OF_HOST_MEMORY CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 CUresult cuMemFreeHost(HookedCall& call, void* p) {
   return call.freed(Space::pointer, reinterpret_cast<std::uint64_t>(p), [&] {
     return serving::is_of_pinned_pool(p) ? serving::free_of_pinned_pool(call.real(), p)
                                          : call.real().cuMemFreeHost(p);
   });
-}
-
-CUresult cuMemHostRegister(HookedCall& call, void* p, size_t bytesize, unsigned int Flags) {
-  return registered(call, p, bytesize,
-                    [&] { return call.real().cuMemHostRegister(p, bytesize, Flags); });
-}
-
-CUresult cuMemHostRegister_v2(HookedCall& call, void* p, size_t bytesize, unsigned int Flags) {
-  return registered(call, p, bytesize,
-                    [&] { return call.real().cuMemHostRegister_v2(p, bytesize, Flags); });
 }
 
 CUresult cuMemHostUnregister(HookedCall& call, void* p) {

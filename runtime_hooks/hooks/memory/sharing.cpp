@@ -21,7 +21,8 @@ Allocation view(Space space, std::uint64_t address, std::uint64_t bytes) {
 
 // Records the opening of a handle. If one handle is opened twice, the driver returns the same
 // pointer and counts the openings; so does cuwarden.
-CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
+CUresult opened(HookedCall& call, const CUdeviceptr* pointer, auto open) {
+  const CUresult result = open();
   if (!call.recording() || result != CUDA_SUCCESS) return result;
   call.memory().pools.shares_by_ipc();
   if (call.memory().records.opened_again(Space::pointer, DeviceAddress{*pointer})) return result;
@@ -34,7 +35,21 @@ CUresult opened(HookedCall& call, CUresult result, const CUdeviceptr* pointer) {
   return result;
 }
 
+// A handle for sharing gives access to the pages themselves, even after cuwarden has mapped other
+// addresses to them. So once one was made, the pool's memory is no longer moved.
+CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
+  // No handle is made while memory is being moved.
+  const driver::GateScope at_the_gate;
+  const CUresult result = make();
+  if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
+    call.memory().pools.memory_is_reached();
+  return result;
+}
+
 }  // namespace
+
+#define OF_SHARED_MEMORY CUWARDEN_HOOK_BY
+#include "runtime_hooks/driver/hooks.def"
 
 // The driver refuses to share the pool's memory by IPC. The program gets the driver's error, since
 // it may have another way to share memory, and a message tells its user the reason.
@@ -44,16 +59,6 @@ CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdevicept
   call.memory().pools.shares_by_ipc();
   if (result != CUDA_SUCCESS) call.memory().pools.shared_in_vain(dptr);
   return result;
-}
-
-CUresult cuIpcOpenMemHandle(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
-                            unsigned int Flags) {
-  return opened(call, call.real().cuIpcOpenMemHandle(pdptr, handle, Flags), pdptr);
-}
-
-CUresult cuIpcOpenMemHandle_v2(HookedCall& call, CUdeviceptr* pdptr, CUipcMemHandle handle,
-                               unsigned int Flags) {
-  return opened(call, call.real().cuIpcOpenMemHandle_v2(pdptr, handle, Flags), pdptr);
 }
 
 CUresult cuIpcCloseMemHandle(HookedCall& call, CUdeviceptr dptr) {
@@ -104,44 +109,5 @@ CUresult cuExternalMemoryGetMappedMipmappedArray(
                    view(Space::mipmapped_array, reinterpret_cast<std::uint64_t>(*mipmap), 0));
   return result;
 }
-
-// A handle for sharing gives access to the pages themselves, even after cuwarden has mapped other
-// addresses to them. So once one was made, the pool's memory is no longer moved.
-namespace {
-CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
-  // No handle is made while memory is being moved.
-  const driver::GateScope at_the_gate;
-  const CUresult result = make();
-  if (call.recording() && result == CUDA_SUCCESS && serving::is_in_pool(address))
-    call.memory().pools.memory_is_reached();
-  return result;
-}
-}  // namespace
-
-CUresult cuMemGetHandleForAddressRange(HookedCall& call, void* handle, CUdeviceptr dptr,
-                                       size_t size, CUmemRangeHandleType handleType,
-                                       unsigned long long flags) {
-  return reached(call, dptr, [&] {
-    return call.real().cuMemGetHandleForAddressRange(handle, dptr, size, handleType, flags);
-  });
-}
-
-#if CUDA_VERSION >= 12010
-CUresult cuMulticastBindAddr(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
-                             size_t mcOffset, CUdeviceptr memptr, size_t size,
-                             unsigned long long flags) {
-  return reached(call, memptr, [&] {
-    return call.real().cuMulticastBindAddr(mcHandle, mcOffset, memptr, size, flags);
-  });
-}
-
-CUresult cuMulticastBindAddr_v2(HookedCall& call, CUmemGenericAllocationHandle mcHandle,
-                                CUdevice dev, size_t mcOffset, CUdeviceptr memptr, size_t size,
-                                unsigned long long flags) {
-  return reached(call, memptr, [&] {
-    return call.real().cuMulticastBindAddr_v2(mcHandle, dev, mcOffset, memptr, size, flags);
-  });
-}
-#endif
 
 }  // namespace cuwarden::hooks

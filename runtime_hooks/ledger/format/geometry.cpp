@@ -61,6 +61,8 @@ class Fnv1a {
 
 }  // namespace
 
+std::uint32_t row_bytes_of(RegionId id) noexcept { return shares[index_of(id)].row_bytes; }
+
 Geometry plan_geometry(std::uint64_t total_bytes, std::size_t hooks) noexcept {
   Geometry plan;
   std::uint64_t offset = round_up(sizeof(Header), page_bytes);

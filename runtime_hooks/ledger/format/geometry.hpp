@@ -40,6 +40,9 @@ constexpr std::size_t index_of(RegionId id) { return static_cast<std::size_t>(id
 // that a row number of 0 means none; only the hooks table uses row 0.
 constexpr std::uint64_t first_row(RegionId id) { return id == RegionId::hooks ? 0 : 1; }
 
+// Returns the size of the region's rows in bytes; 1 for a heap of bytes.
+std::uint32_t row_bytes_of(RegionId) noexcept;
+
 // Returns the division of a ledger's file of about `total_bytes` among its regions. `hooks`: number
 // of rows that the hooks table needs. Each region has room for a few rows at least, so the result's
 // file may be larger than `total_bytes`.

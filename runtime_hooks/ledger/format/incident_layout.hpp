@@ -32,77 +32,9 @@ inline constexpr std::uint8_t asked_count = 9;  // number of enumerators of Aske
 // Facts about the moment of a refusal; indices into Incident::facts. A fact that is not known has
 // the value unknown_value. The enumerators' numbers are part of the ledger's layout.
 enum class Fact : std::uint8_t {
-  // Facts about the device of the refused request, in bytes.
-  total_bytes,             // size of the device's memory
-  free_bytes,              // free memory of the device, as the driver gives it
-  memory_pool_idle_bytes,  // bytes that this process's memory pools and graphs keep unused
-  slab_locked_bytes,       // unused bytes in partly live slabs (2 MiB units) of the driver
-  rounding_bytes,          // bytes by which the driver rounded up live requests for linear memory
-  // Bytes of the device that this process's contexts take. The first context is left out if its
-  // size is unknown.
-  context_bytes,
-  module_bytes,           // bytes of the device that this process's loaded code takes
-  local_memory_bytes,     // bytes of the device taken for local memory of this process's kernels
-  heap_bytes,             // bytes of the device taken for the heap of malloc() in kernels
-  stream_bytes,           // bytes of the device that this process's streams take
-  graph_bytes,            // bytes of the device that this process's executable graphs take
-  other_processes_bytes,  // bytes of the device taken by other processes, as far as NVML tells
-  // Facts about the host, in bytes if the name says so. Words like MemTotal are fields of
-  // /proc/meminfo. A limit that does not exist has the value no_limit.
-  ram_bytes,                  // MemTotal of /proc/meminfo
-  ram_available_bytes,        // MemAvailable of /proc/meminfo
-  swap_free_bytes,            // SwapFree of /proc/meminfo
-  overcommit_mode,            // 0, 1 or 2: /proc/sys/vm/overcommit_memory
-  commit_limit_bytes,         // CommitLimit of /proc/meminfo, which holds in overcommit mode 2 only
-  committed_bytes,            // Committed_AS of /proc/meminfo
-  address_space_limit_bytes,  // RLIMIT_AS of this process; no_limit: not set
-  address_space_bytes,        // bytes of address space that this process has mapped
-  largest_gap_bytes,          // largest range of this process's address space without a mapping
-  mappings,                   // number of this process's mappings
-  max_mappings,               // most mappings of one process: vm.max_map_count
-  // Limit in bytes of the process's memory cgroup, or of a cgroup above it in which fewer bytes are
-  // left; no_limit: there is none.
-  cgroup_limit_bytes,
-  // Bytes used, page cache included, in the cgroup whose limit is cgroup_limit_bytes. If no cgroup
-  // has a limit: bytes used in the process's own cgroup.
-  cgroup_used_bytes,
-  // The device's CUcomputemode; known only if a context was refused and the mode is not DEFAULT.
-  compute_mode,
-  // Size in bytes of the whole device; known only if the process has a slice of it (MIG), and the
-  // request exceeds this slice.
-  whole_device_bytes,
-  mps_limit_bytes,  // most bytes of the device that MPS allows this process
-  // Free bytes of the device as NVML gives them; known only if a context was refused for lack of
-  // memory and free_bytes is not known.
-  nvml_free_bytes,
-  // Further facts about the device.
-  slab_count,          // slabs of the driver with at least one live allocation of this process
-  graph_rest_bytes,    // unused bytes in chunks of graph memory that are partly in use
-  given_back_bytes,    // part of free_bytes that the driver freed while refusing; not known if 0
-  spilled_bytes,       // bytes of live device allocations in host memory; not known if 0
-  arena_unused_bytes,  // bytes that cuwarden's pool holds and that no allocation has
-  spilled_in_stream_order_bytes,  // the part of spilled_bytes in stream-ordered allocations
-  integrated,                     // 1: the device shares the host's memory; not known: it does not
-  // Limit on the device's memory for the processes of this process's cgroup, as NVML gives it. Not
-  // known if there is no limit.
-  cgroup_device_limit_bytes,
-  cgroup_device_used_bytes,  // bytes that count towards cgroup_device_limit_bytes
-  // Number of processes on NVML's list that could not be matched with the processes that are
-  // visible here, because NVML's pids may be those of another pid namespace; not known if none.
-  unmatched_processes,
-  // The part of module_bytes that was taken in calls by libraries such as NCCL (those in
-  // library_reserves.def).
-  library_module_bytes,
-  library_stream_bytes,  // the part of stream_bytes taken in calls by libraries such as NCCL
-  library_graph_bytes,   // the part of graph_bytes taken in calls by libraries such as NCCL
-  // Bytes of the device that PyTorch's allocator has taken from CUDA. Not known without PyTorch.
-  pytorch_reserved_bytes,
-  pytorch_allocated_bytes,  // bytes of blocks of PyTorch's allocator that are in use
-  // Number of holes: free blocks in segments of PyTorch of which another part is in use. This
-  // figure and the next two are known only if blocks are recorded (CUWARDEN_TENSORS).
-  pytorch_hole_count,
-  pytorch_hole_bytes,          // bytes of the free blocks that pytorch_hole_count counts
-  pytorch_largest_free_bytes,  // bytes of the largest free block of PyTorch's allocator
+#define FACT(name) name,
+#define FACT_AS(name, word) name,
+#include "runtime_hooks/ledger/format/facts.def"
 };
 // Number of enumerators of Fact.
 inline constexpr std::size_t fact_count =

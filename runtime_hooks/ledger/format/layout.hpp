@@ -30,7 +30,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file, as a little-endian number: the text "CWARDEN1".
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 27;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 28;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;
@@ -176,8 +176,6 @@ struct Header {
   // runtime did not pass to the driver. Other calls are counted in Hook::calls and
   // RegionId::shard_calls.
   std::atomic<std::uint64_t> recorded_calls;
-  // Time that cuwarden's own work took so far, of all threads together; 0: not measured.
-  std::atomic<std::uint64_t> shim_ns;
   // Number of frees of addresses that had no record. Frees are not counted once the ledger is
   // incomplete, since the ledger may then lack the record.
   std::atomic<std::uint64_t> unknown_frees;

@@ -17,21 +17,13 @@ enum class Reach : std::uint8_t {
 };
 inline constexpr std::uint8_t reach_count = 5;  // number of enumerators of Reach
 
+// Names of the results in reports, by Reach.
+inline constexpr std::string_view reach_names[reach_count] = {"", "reachable", "interior", "lost",
+                                                              "unknown"};
+
 // Returns the result's name in reports; empty for not_looked_for.
 constexpr std::string_view reach_name(Reach reach) {
-  switch (reach) {
-    case Reach::not_looked_for:
-      break;
-    case Reach::reachable:
-      return "reachable";
-    case Reach::interior:
-      return "interior";
-    case Reach::lost:
-      return "lost";
-    case Reach::unknown:
-      return "unknown";
-  }
-  return "";
+  return reach_names[static_cast<std::uint8_t>(reach)];
 }
 
 // The way in which a search of the process's memory for pointers to its allocations ended. The

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
@@ -20,33 +19,6 @@ namespace {
 // each return all of the strings. Linux allows no longer path and, in a command line, no longer
 // word.
 constexpr std::uint64_t longest_text = 128 << 10;
-
-constexpr std::array<std::uint32_t, region_count> row_sizes = {sizeof(Record),
-                                                               sizeof(Group),
-                                                               sizeof(Stack),
-                                                               sizeof(Frame),
-                                                               1,
-                                                               sizeof(Module),
-                                                               sizeof(Thread),
-                                                               sizeof(Series),
-                                                               sizeof(Device),
-                                                               sizeof(Hook),
-                                                               sizeof(NamedCount),
-                                                               sizeof(NamedValue),
-                                                               sizeof(NamedValue),
-                                                               sizeof(GroupShard),
-                                                               sizeof(std::uint64_t),
-                                                               sizeof(Incident),
-                                                               sizeof(IncidentHolder),
-                                                               sizeof(IncidentClass),
-                                                               sizeof(IncidentSlab),
-                                                               sizeof(IncidentRung),
-                                                               sizeof(IncidentProcess),
-                                                               sizeof(SlabPage),
-                                                               sizeof(WorstHolder),
-                                                               sizeof(PythonCode),
-                                                               sizeof(StepMark),
-                                                               sizeof(FrameworkPool)};
 
 // Returns the most rows of the region that are read. Loops over devices run inside loops over
 // series, so both are bounded; no machine has more of them, whatever room their regions have.
@@ -102,14 +74,15 @@ std::optional<Reader> Reader::open(std::span<const std::byte> bytes, ReadError& 
     const Region& region = header.regions[i];
     const std::uint64_t offset = load_field(region.offset);
     const std::uint64_t capacity = load_field(region.capacity_bytes);
-    if (load_field(region.row_bytes) != row_sizes[i] || offset % page_bytes != 0) {
+    const std::uint32_t row_bytes = row_bytes_of(static_cast<RegionId>(i));
+    if (load_field(region.row_bytes) != row_bytes || offset % page_bytes != 0) {
       return fail("the ledger's tables are damaged");
     }
     // If bytes are missing at the end of the file, only the rows in those bytes are lost.
     if (offset >= bytes.size()) continue;
     const std::uint64_t there = std::min<std::uint64_t>(capacity, bytes.size() - offset);
-    reader.tables_[i] = {offset,
-                         std::min(there / row_sizes[i], most_rows(static_cast<RegionId>(i)))};
+    reader.tables_[i] = {offset, std::min(there / row_bytes, most_rows(static_cast<RegionId>(i))),
+                         row_bytes};
   }
   return reader;
 }
@@ -125,7 +98,8 @@ std::uint64_t Reader::rows(RegionId id) const noexcept {
   if (own_process_) return used;
   // A division for each row that is read took most of the time in a damaged ledger.
   const std::uint64_t in_file = get(region.file_bytes);
-  return used * row_sizes[i] <= in_file ? used : in_file / row_sizes[i];
+  const std::uint64_t row_bytes = tables_[i].row_bytes;
+  return used * row_bytes <= in_file ? used : in_file / row_bytes;
 }
 
 std::string_view Reader::text(const StringRef& ref, std::uint64_t longest) const noexcept {
@@ -184,7 +158,6 @@ ProcessView Reader::process() const noexcept {
   view.recorded_calls = get(header.recorded_calls);
   const std::uint64_t hooks = rows(RegionId::hooks);
   for (std::uint64_t i = 0; i < hooks; ++i) view.recorded_calls += calls_of(i);
-  view.shim_ns = get(header.shim_ns);
   view.unknown_frees = get(header.unknown_frees);
   view.superseded = get(header.superseded);
   view.pinned_served_count = get(header.pinned_served_count);
@@ -193,7 +166,7 @@ ProcessView Reader::process() const noexcept {
   view.cut_short = load_field(header.file_bytes) > bytes_.size();
   view.ledger_bytes = sizeof(Header);
   for (std::size_t i = 0; i < region_count; ++i) {
-    view.ledger_bytes += rows(static_cast<RegionId>(i)) * row_sizes[i];
+    view.ledger_bytes += rows(static_cast<RegionId>(i)) * tables_[i].row_bytes;
   }
   return view;
 }

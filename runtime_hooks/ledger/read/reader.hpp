@@ -97,6 +97,7 @@ class Reader {
   // are checked by open() and kept here, because the header in the file may change later.
   struct Table {
     std::uint64_t offset = 0, rows = 0;  // start in bytes from the header; room in rows
+    std::uint32_t row_bytes = 0;         // size of a row; 0: the file does not have the table
   };
   // Makes a reader without tables, which open() then checks and fills in.
   explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}

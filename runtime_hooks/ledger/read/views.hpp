@@ -381,7 +381,6 @@ struct ProcessView {
   // Number of stack walks that ended before the outermost frame, by the reason (stacks::Exception).
   std::array<std::uint64_t, stack_exceptions> stacks_cut{};
   std::uint64_t recorded_calls = 0;  // number of recorded calls of hooked functions
-  std::uint64_t shim_ns = 0;         // time that cuwarden's own work took; 0: not measured
   // Number of frees of addresses that had no record, until the ledger became incomplete.
   std::uint64_t unknown_frees = 0;
   // Number of live records that ended because a new allocation got their address or handle.

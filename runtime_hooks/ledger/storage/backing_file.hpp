@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"

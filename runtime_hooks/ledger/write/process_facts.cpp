@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/files/boot_id.hpp"
 #include "runtime_hooks/core/files/proc_stat.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
@@ -19,15 +19,6 @@
 
 namespace cuwarden::ledger {
 namespace {
-
-constexpr std::uint64_t ns_per_second = 1'000'000'000;
-
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * ns_per_second +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // The folder in /proc of the calling process, or of another process that shares its memory.
 class ProcFolder {
@@ -66,7 +57,7 @@ std::uint32_t pid_namespace(const ProcFolder& process) {
 // Returns the age of the process in nanoseconds; 0 if it is not known.
 std::uint64_t age_ns(std::uint64_t ticks) {
   const std::uint64_t age = age_ns_of(ticks);
-  return age < clock_ns(CLOCK_MONOTONIC) ? age : 0;
+  return age < time_ns_of(CLOCK_MONOTONIC) ? age : 0;
 }
 
 }  // namespace
@@ -85,8 +76,8 @@ void record_process(Storage& storage, std::int32_t pid) noexcept {
   process.file_device = storage.file().device();
   process.file_inode = storage.file().inode();
   const std::uint64_t age = age_ns(process.start_ticks);
-  process.start_realtime_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - age);
-  process.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC) - age;
+  process.start_realtime_ns = static_cast<std::int64_t>(time_ns_of(CLOCK_REALTIME) - age);
+  process.start_monotonic_ns = time_ns_of(CLOCK_MONOTONIC) - age;
 
   const std::array<std::uint8_t, 16> boot = read_boot_id();
   std::memcpy(process.boot_id, boot.data(), boot.size());
@@ -119,7 +110,7 @@ LedgerName ledger_name(std::int32_t pid) noexcept {
   LedgerName name{};
   std::snprintf(
       name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
-      static_cast<unsigned long long>(clock_ns(CLOCK_REALTIME) - age_ns(stat.start_ticks)),
+      static_cast<unsigned long long>(time_ns_of(CLOCK_REALTIME) - age_ns(stat.start_ticks)),
       folder.pid());
   return name;
 }

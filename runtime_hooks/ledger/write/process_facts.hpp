@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "runtime_hooks/ledger/storage/storage.hpp"
 

@@ -90,6 +90,4 @@ void Writer::set_end(EndReason reason, int exit_status, bool status_known) noexc
 void Writer::add_reason(Reason reason) noexcept { state_.storage.add_reason(reason); }
 void Writer::make_room_ahead() noexcept { state_.storage.make_room_ahead(); }
 
-void Writer::add_shim_time(std::uint64_t ns) noexcept { header().shim_ns.fetch_add(ns, relaxed); }
-
 }  // namespace cuwarden::ledger

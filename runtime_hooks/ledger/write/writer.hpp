@@ -80,8 +80,6 @@ class Writer {
   // Adds to the header a reason why the ledger or the recording is incomplete. Ignores
   // reason_ledger_full after reason_recording_stopped or reason_confined.
   void add_reason(Reason) noexcept;
-  // Adds `ns` nanoseconds to the time that cuwarden's own work has taken in this process so far.
-  void add_shim_time(std::uint64_t ns) noexcept;
   // Doubles the writable memory of each table of the ledger, up to the table's capacity; adds 16
   // KiB at least. A thread that may soon be forbidden system calls (by a seccomp filter) can then
   // go on recording.

@@ -1,7 +1,5 @@
 #include "runtime_hooks/stacks/python/merging.hpp"
 
-#include <algorithm>
-
 namespace cuwarden::stacks::python {
 
 Merged merge(const NativeStack& native, const FrameChain& chain,

@@ -68,7 +68,7 @@ TEST_F(VirtualMemoryTest, an_unmapped_handle_lives_while_it_is_referenced) {
   unmap(base);
   expect_live(reader(), {1, 2 * MiB});
   EXPECT_EQ(in(Space::vmm_handle).at(0).mappings, 0u);
-  writer->virtual_memory.retained(handle);
+  writer->virtual_memory.retained_from_mapping(base, handle);
   writer->virtual_memory.release_begin(handle);
   expect_live(reader(), {1, 2 * MiB});
   writer->virtual_memory.release_begin(handle);
@@ -93,7 +93,7 @@ TEST_F(VirtualMemoryTest, a_refused_release_changes_nothing) {
   unmap(base);
   expect_live(reader(), {1, 2 * MiB});
 
-  writer->virtual_memory.retained(handle);
+  writer->virtual_memory.retained_from_mapping(base, handle);
   writer->virtual_memory.release_begin(handle);
   writer->virtual_memory.release_undo(handle);
   EXPECT_EQ(in(Space::vmm_handle).at(0).references, 2u);

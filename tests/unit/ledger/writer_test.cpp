@@ -272,7 +272,6 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
   writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->set_versions(13000, 0);
   writer->set_versions(0, 12090);
-  writer->add_shim_time(17);
   writer->set_end(EndReason::exit, -3, true);
 
   const Reader read = reader();
@@ -292,7 +291,6 @@ TEST_F(LedgerTest, counters_and_names_are_kept) {
   EXPECT_EQ(process.unknown_frees, 1u);
   EXPECT_EQ(process.driver_version, 13000);
   EXPECT_EQ(process.runtime_version, 12090);
-  EXPECT_EQ(process.shim_ns, 17u);
   EXPECT_EQ(process.end_reason, EndReason::exit);
   EXPECT_EQ(process.exit_status, -3);
 }

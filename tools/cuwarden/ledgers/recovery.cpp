@@ -1,7 +1,6 @@
 #include "tools/cuwarden/ledgers/recovery.hpp"
 
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -9,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <string_view>
 #include <thread>
 
 #include "reporters/files/given_file.hpp"
@@ -18,10 +15,10 @@
 #include "reporters/reports/old_reports.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/reports/report_policy.hpp"
-#include "reporters/tables/process_facts.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/progress.hpp"
@@ -40,12 +37,6 @@ constexpr int lock_attempts = 50;
 constexpr auto lock_pause = std::chrono::milliseconds(20);
 constexpr const char* advice =
     "make its folder writable, or make room, or recover it with --output and another path";
-
-std::int64_t realtime_now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
 
 // Longest duration of a rung that is believed. A damaged ledger may claim any.
 constexpr std::uint64_t longest_rung_ns = std::uint64_t{366} * 24 * 3600 * 1'000'000'000;
@@ -151,7 +142,7 @@ Recovery without_contents(const std::string& path, LedgerFile::Failure why,
   if (why != LedgerFile::Failure::unfinished) return failure("cannot read the ledger: " + error);
   const std::int64_t changed =
       status.st_ctim.tv_sec * std::int64_t{1'000'000'000} + status.st_ctim.tv_nsec;
-  if (realtime_now_ns() - changed < still_being_made_ns) {
+  if (static_cast<std::int64_t>(time_ns_of(CLOCK_REALTIME)) - changed < still_being_made_ns) {
     return left_alone(RecoveryOutcome::running, "it is being made");
   }
   // The process may live and have been stopped all the time. Then it still holds the lock.

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "reporters/symbols/elf_symbols.hpp"
+#include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {
@@ -13,16 +14,6 @@ namespace fs = std::filesystem;
 // The search ends after this many entries: a larger folder is a whole file system, given by
 // mistake.
 constexpr std::size_t most_entries = 1'000'000;
-
-std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
 
 }  // namespace
 

@@ -12,10 +12,16 @@
 #include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/latest_reports.hpp"
-#include "tools/cuwarden/reports/parsed_report.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 
 namespace cuwarden {
+
+std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
+                                                 std::string& error) {
+  Progress progress("reading " + name, content.size(), Progress::Unit::bytes);
+  return parse_report(content, name, error, nullptr,
+                      [&](std::size_t bytes, std::size_t) { progress.done(bytes); });
+}
 
 std::optional<std::string> OptionsForReports::refusal(const std::string& path) const {
   const char* const option = module         ? "--module"

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
@@ -10,6 +11,12 @@
 #include "tools/cuwarden/reports/report_names.hpp"
 
 namespace cuwarden {
+
+// Parses the JSON of a report. If it is no valid report, returns null and sets `error` to one line
+// for the user, with the name. Shows a line of progress if parsing takes long. `name`: name of the
+// file for messages.
+std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
+                                                 std::string& error);
 
 // The outcome of reading reports.
 struct GivenReports {

@@ -3,17 +3,28 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "reporters/comparison/baseline.hpp"
+#include "reporters/files/plain_file.hpp"
 #include "reporters/text/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
-#include "tools/cuwarden/reports/given_baseline.hpp"
 
 namespace cuwarden {
+
+std::optional<LeaksByFingerprint> read_baseline(const std::string& path) {
+  constexpr std::size_t largest_baseline = std::size_t{64} << 20;
+  std::string content, error = read_plain_file(path, largest_baseline, content);
+  std::optional<LeaksByFingerprint> known;
+  if (error.empty())
+    known = parse_baseline(content, path, error);
+  else
+    error = path + ": " + error + " (--baseline)";
+  if (!known) print_error(error);
+  return known;
+}
 
 LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, int descriptor)
     : options_(options),

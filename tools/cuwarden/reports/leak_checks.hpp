@@ -2,7 +2,6 @@
 // which the command fails, for jobs of continuous integration.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +31,10 @@ struct CheckOptions {
     return gate.is_asked_for() || !baseline.empty() || !new_baseline.empty() || prints_suppressions;
   }
 };
+
+// Reads the baseline, a list of known leaks, in the file at `path`. Returns null after an error
+// line if it cannot be read.
+std::optional<LeaksByFingerprint> read_baseline(const std::string& path);
 
 // Collects the leaks of one or several reports, and checks them.
 class LeakChecks {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/process_facts.hpp"
+#include "runtime_hooks/core/clock.hpp"
 
 namespace cuwarden {
 namespace {
@@ -75,11 +75,9 @@ TotalRow total_row(const WatchedProcess& watched, const ledger::SeriesView& seri
 }  // namespace
 
 TopAnswer new_answer() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
   TopAnswer answer;
   answer.tool_version = CUWARDEN_VERSION;
-  answer.time = iso_8601(now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec);
+  answer.time = iso_8601(static_cast<std::int64_t>(time_ns_of(CLOCK_REALTIME)));
   return answer;
 }
 

@@ -1,11 +1,11 @@
 #include "tools/cuwarden/top/top_sample.hpp"
 
 #include <algorithm>
-#include <ctime>
 #include <functional>
 #include <utility>
 
 #include "reporters/verdicts/incident_case.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 
 namespace cuwarden {
@@ -23,16 +23,9 @@ double difference(std::uint64_t now, std::uint64_t then) {
 
 }  // namespace
 
-std::uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 Sample take_sample(const ledger::Reader& reader) {
   Sample sample;
-  sample.time_ns = monotonic_ns();
+  sample.time_ns = now_ns();
   ledger::GroupSums totals;
   for (std::uint64_t row = 1; row < reader.rows(RegionId::groups); ++row) {
     const auto group = reader.group(row);

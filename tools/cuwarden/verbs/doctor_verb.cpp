@@ -4,9 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
-
 #include "reporters/owners/cuda_frames.hpp"
 #include "reporters/tables/process_facts.hpp"
 #include "reporters/words/printable.hpp"

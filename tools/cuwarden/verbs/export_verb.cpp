@@ -1,7 +1,6 @@
 // `cuwarden export`: writes reports in a format of other programs.
 #include <unistd.h>
 
-#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,9 +14,9 @@
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
-#include "tools/cuwarden/reports/given_baseline.hpp"
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
+#include "tools/cuwarden/reports/leak_checks.hpp"
 #include "tools/cuwarden/verbs/page_beside.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 

@@ -20,7 +20,6 @@
 #include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/latest_reports.hpp"
-#include "tools/cuwarden/reports/parsed_report.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/redact_reports.hpp"

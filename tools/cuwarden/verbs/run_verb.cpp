@@ -5,7 +5,6 @@
 // made, and the path of its report when the report is written. If a ledger is left when the program
 // has ended, its process could not write the report, and `run` makes it.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +14,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <optional>

@@ -3,8 +3,6 @@
 // the work instead.
 #pragma once
 
-#include <utility>
-
 #include "tools/simulated_gpu/device/graphs.hpp"
 #include "tools/simulated_gpu/device/modules.hpp"
 #include "tools/simulated_gpu/device/streams.hpp"

@@ -6,41 +6,37 @@ namespace cuwarden::simulated_gpu {
 namespace {
 
 CUresult begin(CUstream handle, CUstreamCaptureMode mode, Graph* into) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
-  if (stream == &stream->context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  if (at.stream == &at.stream->context->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (at.stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>();
   capture->graph = into != nullptr ? into : graphs().add(std::make_unique<Graph>());
   capture->owns_graph = into == nullptr;
   capture->mode = mode;
   capture->thread = std::this_thread::get_id();
-  capture->origin = stream;
+  capture->origin = at.stream;
   capture->id = at.sim.next_id++;
-  capture->heads[stream] = {};
-  stream->capture = capture;
+  capture->heads[at.stream] = {};
+  at.stream->capture = capture;
   at.sim.captures.push_back(capture);
   return CUDA_SUCCESS;
 }
 
 CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
               const CUgraphNode** dependencies, size_t* count) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (is_implicitly_captured(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (is_implicitly_captured(*at.stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!stream->capture) return CUDA_SUCCESS;
-  Capture& capture = *stream->capture;
+  if (!at.stream->capture) return CUDA_SUCCESS;
+  Capture& capture = *at.stream->capture;
   *status =
       capture.invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (id != nullptr) *id = capture.id;
   if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(capture.graph);
-  const auto& heads = capture.heads[stream];
+  const auto& heads = capture.heads[at.stream];
   if (dependencies != nullptr) *dependencies = reinterpret_cast<const CUgraphNode*>(heads.data());
   if (count != nullptr) *count = heads.size();
   return CUDA_SUCCESS;
@@ -69,15 +65,13 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle, const CUgr
 }
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = nullptr;
-  const std::shared_ptr<Capture> capture = stream->capture;
+  const std::shared_ptr<Capture> capture = at.stream->capture;
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
-  if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (capture->origin != at.stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       capture->thread != std::this_thread::get_id())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;

@@ -1,4 +1,5 @@
 // Entry points for copies. The bytes are really moved.
+#include <bit>
 #include <cstring>
 
 #include "tools/simulated_gpu/device/arrays.hpp"
@@ -103,17 +104,15 @@ CUresult synchronous(const Plain& copy) {
 }
 
 CUresult asynchronous(const Plain& copy, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   // Memory that a captured graph allocates does not exist yet: the copy is checked when the graph
   // runs.
-  if (!stream->capture) {
+  if (!at.stream->capture) {
     SIM_TRY(check(at.sim, copy));
     SIM_TRY(take_memory_for(*at.context, copy));
   }
-  return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
+  return submit(*at.stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY, [copy] {
     SIM_TRY(check(simulator(), copy));
     return copy_now(copy);
   });
@@ -180,11 +179,9 @@ CUresult box_synchronous(const CUDA_MEMCPY3D& copy) {
 }
 
 CUresult box_asynchronous(const CUDA_MEMCPY3D& copy, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
-  return submit(*stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY,
+  return submit(*at.stream, NodeKind::copy, CU_GRAPH_NODE_TYPE_MEMCPY,
                 [copy] { return copy_box(copy); });
 }
 
@@ -210,31 +207,8 @@ CUDA_MEMCPY3D deepen(const CUDA_MEMCPY2D& c) {
   return box;
 }
 
-CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& c) {
-  CUDA_MEMCPY3D box{};
-  box.srcXInBytes = c.srcXInBytes;
-  box.srcY = c.srcY;
-  box.srcZ = c.srcZ;
-  box.srcMemoryType = c.srcMemoryType;
-  box.srcHost = c.srcHost;
-  box.srcDevice = c.srcDevice;
-  box.srcArray = c.srcArray;
-  box.srcPitch = c.srcPitch;
-  box.srcHeight = c.srcHeight;
-  box.dstXInBytes = c.dstXInBytes;
-  box.dstY = c.dstY;
-  box.dstZ = c.dstZ;
-  box.dstMemoryType = c.dstMemoryType;
-  box.dstHost = c.dstHost;
-  box.dstDevice = c.dstDevice;
-  box.dstArray = c.dstArray;
-  box.dstPitch = c.dstPitch;
-  box.dstHeight = c.dstHeight;
-  box.WidthInBytes = c.WidthInBytes;
-  box.Height = c.Height;
-  box.Depth = c.Depth;
-  return box;
-}
+// Both structs have the same members, but for the contexts, which the copy does not need.
+CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& c) { return std::bit_cast<CUDA_MEMCPY3D>(c); }
 
 CUdeviceptr array_address(CUarray handle, std::size_t offset) {
   const Array* array = arrays().find(handle);

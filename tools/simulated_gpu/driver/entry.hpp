@@ -36,6 +36,16 @@ struct InContext : Locked {
   CUresult error = current_context(context);
 };
 
+// Holds the simulator's lock while the object exists, and finds the calling thread's current
+// context and one of its streams.
+struct InStream : InContext {
+  // `handle`: the stream as the program names it; null stands for the default stream.
+  explicit InStream(CUstream handle) {
+    if (error == CUDA_SUCCESS) error = find_stream(*context, handle, stream);
+  }
+  Stream* stream = nullptr;  // The stream; null if `error` is not CUDA_SUCCESS.
+};
+
 // For exported functions that CUDA forbids during a capture of streams into a graph. The modes of
 // the capture and of the calling thread decide if a capture forbids the call. Invalidates each
 // capture that does, and then returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with which the

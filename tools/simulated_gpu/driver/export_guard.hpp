@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 
 #include "tools/simulated_gpu/device/faults.hpp"
 #include "tools/simulated_gpu/device/simulator.hpp"

@@ -28,14 +28,13 @@ bool writable(const CUDA_MEMSET_NODE_PARAMS& rows) {
 template <typename Value>
 CUresult fill(CUdeviceptr start, std::size_t pitch, Value value, std::size_t width,
               std::size_t height, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   const CUDA_MEMSET_NODE_PARAMS rows{start, pitch, value, sizeof(Value), width, height};
-  if (!is_filling(rows) || (!stream->capture && !writable(rows))) return CUDA_ERROR_INVALID_VALUE;
-  if (!stream->capture) SIM_TRY(take_memory_for_copies(*at.context));
-  return submit(*stream, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
+  if (!is_filling(rows) || (!at.stream->capture && !writable(rows)))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!at.stream->capture) SIM_TRY(take_memory_for_copies(*at.context));
+  return submit(*at.stream, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
                 [rows] { return fill_rows(rows); });
 }
 
@@ -114,10 +113,8 @@ CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, si
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t size, CUdevice, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   const Range* range = at.sim.ranges.around(address);
   const bool managed = range != nullptr && range->kind == RangeKind::managed;
   return managed && size > 0 && size <= range->start + range->requested - address

@@ -359,10 +359,8 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
 }
 
 CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
-  InContext at;
+  InStream at(stream_handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, stream_handle, stream));
   const GraphExec* exec = graph_execs().find(handle);
   return exec != nullptr ? reserve_for(exec->nodes) : CUDA_ERROR_INVALID_VALUE;
 }

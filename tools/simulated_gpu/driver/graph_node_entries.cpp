@@ -1,6 +1,5 @@
 // Entry points for graph nodes that copy and fill, and for the memory that a device keeps for
 // graphs from one launch to the next.
-#include <algorithm>
 
 #include "tools/simulated_gpu/device/modules.hpp"
 #include "tools/simulated_gpu/device/work.hpp"

@@ -81,79 +81,63 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 CUresult cuStreamDestroy(CUstream handle) { return entry::cuStreamDestroy_v2(handle); }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
-  SIM_TRY(refuse_question(at.sim, *stream));
-  wait_for(at.lock, *stream);
+  SIM_TRY(refuse_question(at.sim, *at.stream));
+  wait_for(at.lock, *at.stream);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamQuery(CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
-  SIM_TRY(refuse_question(at.sim, *stream));
-  return idle(*stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  SIM_TRY(refuse_question(at.sim, *at.stream));
+  return idle(*at.stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamGetPriority(CUstream handle, int* priority) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *priority = stream->priority;
+  *priority = at.stream->priority;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = stream->flags;
+  *flags = at.stream->flags;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *id = stream->id;
+  *id = at.stream->id;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUcontext>(stream->context);
+  *out = reinterpret_cast<CUcontext>(at.stream->context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *device = stream->context->device->ordinal;
+  *device = at.stream->context->device->ordinal;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t, unsigned int) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   const Range* range = at.sim.ranges.around(address);
   return range != nullptr && range->kind == RangeKind::managed ? CUDA_SUCCESS
                                                                : CUDA_ERROR_INVALID_VALUE;

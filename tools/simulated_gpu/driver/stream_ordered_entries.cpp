@@ -63,29 +63,27 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemoryPool han
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-  InContext at;
+  InStream at(handle);
   SIM_TRY(at.error);
-  Stream* stream = nullptr;
-  SIM_TRY(find_stream(*at.context, handle, stream));
   if (address == 0) return CUDA_SUCCESS;
-  if (stream->capture) {
-    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    capture_node(*stream, NodeKind::release, CU_GRAPH_NODE_TYPE_MEM_FREE)->freed = address;
+  if (at.stream->capture) {
+    if (at.stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    capture_node(*at.stream, NodeKind::release, CU_GRAPH_NODE_TYPE_MEM_FREE)->freed = address;
     return CUDA_SUCCESS;
   }
   Range* range = at.sim.ranges.at(address);
   if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  enqueue(*stream, Clock::duration::zero());
-  stream->last_free = stream->busy_until;
+  enqueue(*at.stream, Clock::duration::zero());
+  at.stream->last_free = at.stream->busy_until;
   switch (range->kind) {
     case RangeKind::stream_ordered: {
       MemoryPool* pool = range->pool;
       at.sim.ranges.erase(address);
-      pool->give_pending(address, stream);
+      pool->give_pending(address, at.stream);
       return CUDA_SUCCESS;
     }
     case RangeKind::device:
-      stream->context->deferred.push_back({*range, stream});
+      at.stream->context->deferred.push_back({*range, at.stream});
       at.sim.ranges.erase(address);
       return CUDA_SUCCESS;
     case RangeKind::graph:

@@ -198,52 +198,49 @@ void read(const char* name, const char* accepted, Parse parse, Accept accept) {
   }
 }
 
+// Returns a function for read() that stores each value in `target`.
+template <typename Target>
+auto into(Target& target) {
+  return [&target](Target value) {
+    target = std::move(value);
+    return true;
+  };
+}
+
+// Returns a function for read() that stores a number from `least` to `most` in `target`.
+auto into(int& target, long long least, long long most) {
+  return [=, &target](long long value) {
+    if (value < least || value > most) return false;
+    target = static_cast<int>(value);
+    return true;
+  };
+}
+
 }  // namespace
 
 Settings read_settings() {
   Settings settings;
-  const auto size_into = [](std::size_t& target, std::size_t least) {
-    return [&target, least](std::size_t value) {
-      if (value < least) return false;
-      target = value;
-      return true;
-    };
-  };
   read("CUWARDEN_SIM_MEMORY", "a size of at least 1MiB such as 16GiB", parse_size,
-       size_into(settings.memory, kMiB));
-  read("CUWARDEN_SIM_PINNED_LIMIT", "a size such as 1GiB", parse_size,
-       size_into(settings.pinned_limit, 0));
-  read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
-       size_into(settings.other_process, 0));
-  read("CUWARDEN_SIM_OTHER_PID", "the pid of a process", parse_integer, [&](long long value) {
-    if (value <= 0 || value > INT_MAX) return false;
-    settings.other_pid = static_cast<int>(value);
-    return true;
-  });
-  if (const char* path = std::getenv("CUWARDEN_SIM_SHARED")) settings.shared = path;
-  read("CUWARDEN_SIM_NVML", "hide_others or refuse", parse_process_list, [&](ProcessList value) {
-    settings.processes = value;
-    return true;
-  });
-  read("CUWARDEN_SIM_COMPUTE_MODE", "default, prohibited or exclusive_process", parse_compute_mode,
-       [&](ComputeMode value) {
-         settings.compute_mode = value;
-         return true;
-       });
-  read("CUWARDEN_SIM_VMM", "all, device, none or apart", parse_virtual_memory,
-       [&](VirtualMemory value) {
-         settings.virtual_memory = value;
-         return true;
-       });
-  read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
-       size_into(settings.whole_memory, 0));
-  read("CUWARDEN_SIM_INTEGRATED", "the size of the host's page cache, such as 1GiB", parse_size,
        [&](std::size_t value) {
-         settings.page_cache = value;
-         return true;
+         if (value >= kMiB) settings.memory = value;
+         return value >= kMiB;
        });
-  read("CUWARDEN_SIM_CGROUP_LIMIT", "a size such as 1GiB", parse_size,
-       size_into(settings.cgroup_limit, 0));
+  read("CUWARDEN_SIM_PINNED_LIMIT", "a size such as 1GiB", parse_size, into(settings.pinned_limit));
+  read("CUWARDEN_SIM_OTHER_PROCESS", "a size such as 1GiB", parse_size,
+       into(settings.other_process));
+  read("CUWARDEN_SIM_OTHER_PID", "the pid of a process", parse_integer,
+       into(settings.other_pid, 1, INT_MAX));
+  if (const char* path = std::getenv("CUWARDEN_SIM_SHARED")) settings.shared = path;
+  read("CUWARDEN_SIM_NVML", "hide_others or refuse", parse_process_list, into(settings.processes));
+  read("CUWARDEN_SIM_COMPUTE_MODE", "default, prohibited or exclusive_process", parse_compute_mode,
+       into(settings.compute_mode));
+  read("CUWARDEN_SIM_VMM", "all, device, none or apart", parse_virtual_memory,
+       into(settings.virtual_memory));
+  read("CUWARDEN_SIM_MIG", "the size of the whole device, such as 80GiB", parse_size,
+       into(settings.whole_memory));
+  read("CUWARDEN_SIM_INTEGRATED", "the size of the host's page cache, such as 1GiB", parse_size,
+       into(settings.page_cache));
+  read("CUWARDEN_SIM_CGROUP_LIMIT", "a size such as 1GiB", parse_size, into(settings.cgroup_limit));
   bool served_by_mps = false;
   read("CUWARDEN_SIM_MPS", "0 or 1", parse_integer, [&](long long value) {
     served_by_mps = value == 1;
@@ -251,50 +248,25 @@ Settings read_settings() {
   });
   if (served_by_mps) {
     read("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "a list of device=size", parse_memory_limits,
-         [&](std::map<int, std::size_t> value) {
-           settings.memory_limits = std::move(value);
-           return true;
-         });
+         into(settings.memory_limits));
   }
-  read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer, [&](long long value) {
-    if (value < 0 || value > 64) return false;
-    settings.devices = static_cast<int>(value);
-    return true;
-  });
+  read("CUWARDEN_SIM_DEVICES", "a number from 0 to 64", parse_integer,
+       into(settings.devices, 0, 64));
   settings.visible = visible_devices(settings.devices);
   read("CUWARDEN_SIM_DRIVER_VERSION", "a version such as 12020", parse_integer,
-       [&](long long value) {
-         if (value < 2000 || value > 99990) return false;
-         settings.driver_version = static_cast<int>(value);
-         return true;
-       });
+       into(settings.driver_version, 2000, 99990));
   read("CUWARDEN_SIM_KERNEL_TIME", "a duration such as 100ms", parse_duration,
-       [&](std::chrono::nanoseconds value) {
-         settings.kernel_time = value;
-         return true;
-       });
-  read("CUWARDEN_SIM_THREADS", "a number from 0 to 64", parse_integer, [&](long long value) {
-    if (value < 0 || value > 64) return false;
-    settings.threads = static_cast<int>(value);
-    return true;
-  });
+       into(settings.kernel_time));
+  read("CUWARDEN_SIM_THREADS", "a number from 0 to 64", parse_integer,
+       into(settings.threads, 0, 64));
   read("CUWARDEN_SIM_END_TIME", "a duration such as 100ms", parse_duration,
-       [&](std::chrono::nanoseconds value) {
-         settings.end_time = value;
-         return true;
-       });
+       into(settings.end_time));
   read("CUWARDEN_SIM_FAIL",
        "a list of function:n[:code], function:every:n[:code], function:from:n[:code], "
        "function:lost:n[:code[:hang]] and function:*[:code], or signal or hang for the code",
-       parse_faults, [&](std::vector<FaultRule> value) {
-         settings.faults = std::move(value);
-         return true;
-       });
+       parse_faults, into(settings.faults));
   read("CUWARDEN_SIM_LOCAL_MEMORY", "a list of kernel:bytes", parse_local_memory,
-       [&](std::vector<LocalMemoryRule> value) {
-         settings.local_memory = std::move(value);
-         return true;
-       });
+       into(settings.local_memory));
   return settings;
 }
 

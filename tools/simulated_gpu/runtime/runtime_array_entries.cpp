@@ -1,5 +1,4 @@
-// The runtime's entry points for arrays, pointer attributes, and graph nodes whose parameters
-// differ from the driver's.
+// The runtime's entry points for arrays and pointer attributes.
 #include "tools/simulated_gpu/runtime/runtime_entry.hpp"
 
 namespace cuwarden::simulated_runtime {
@@ -79,13 +78,6 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* out, const vo
   out->device = type == 0 ? -2 : device;
   out->devicePointer = reinterpret_cast<void*>(on_device);
   out->hostPointer = type == 0 ? const_cast<void*>(pointer) : on_host;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* out, cudaGraph_t graph,
-                                    const cudaGraphNode_t* dependencies, size_t count,
-                                    void* pointer) {
-  CALL(cuGraphAddMemFreeNode, out, graph, dependencies, count, device_address(pointer));
   return cudaSuccess;
 }
 

@@ -125,6 +125,16 @@ cudaError_t deep(const cudaMemcpy3DParms& p, CUDA_MEMCPY3D& box) {
   return cudaSuccess;
 }
 
+// Finds `size` bytes of a variable of the program, from `offset` on.
+cudaError_t find_part(const void* symbol, size_t size, size_t offset, void*& part) {
+  CUdeviceptr address = 0;
+  size_t whole = 0;
+  RUNTIME_TRY(find_variable(symbol, address, whole));
+  if (offset > whole || size > whole - offset) return cudaErrorInvalidValue;
+  part = reinterpret_cast<void*>(address + offset);
+  return cudaSuccess;
+}
+
 }  // namespace
 
 namespace entry {
@@ -149,38 +159,30 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t siz
 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t size, size_t offset,
                                enum cudaMemcpyKind kind) {
-  CUdeviceptr address = 0;
-  size_t whole = 0;
-  RUNTIME_TRY(find_variable(symbol, address, whole));
-  if (offset > whole || size > whole - offset) return cudaErrorInvalidValue;
-  return copy(reinterpret_cast<void*>(address + offset), from, size, kind);
+  void* part = nullptr;
+  RUNTIME_TRY(find_part(symbol, size, offset, part));
+  return copy(part, from, size, kind);
 }
 
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t size, size_t offset,
                                  enum cudaMemcpyKind kind) {
-  CUdeviceptr address = 0;
-  size_t whole = 0;
-  RUNTIME_TRY(find_variable(symbol, address, whole));
-  if (offset > whole || size > whole - offset) return cudaErrorInvalidValue;
-  return copy(to, reinterpret_cast<void*>(address + offset), size, kind);
+  void* part = nullptr;
+  RUNTIME_TRY(find_part(symbol, size, offset, part));
+  return copy(to, part, size, kind);
 }
 
 cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t size,
                                     size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  CUdeviceptr address = 0;
-  size_t whole = 0;
-  RUNTIME_TRY(find_variable(symbol, address, whole));
-  if (offset > whole || size > whole - offset) return cudaErrorInvalidValue;
-  return copy_async(reinterpret_cast<void*>(address + offset), from, size, kind, stream);
+  void* part = nullptr;
+  RUNTIME_TRY(find_part(symbol, size, offset, part));
+  return copy_async(part, from, size, kind, stream);
 }
 
 cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t size, size_t offset,
                                       enum cudaMemcpyKind kind, cudaStream_t stream) {
-  CUdeviceptr address = 0;
-  size_t whole = 0;
-  RUNTIME_TRY(find_variable(symbol, address, whole));
-  if (offset > whole || size > whole - offset) return cudaErrorInvalidValue;
-  return copy_async(to, reinterpret_cast<void*>(address + offset), size, kind, stream);
+  void* part = nullptr;
+  RUNTIME_TRY(find_part(symbol, size, offset, part));
+  return copy_async(to, part, size, kind, stream);
 }
 
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
@@ -234,29 +236,6 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* parameters, cudaSt
   CUDA_MEMCPY3D box;
   RUNTIME_TRY(deep(*parameters, box));
   return error_of(DRIVER(cuMemcpy3DAsync_v2)(&box, stream));
-}
-
-cudaError_t cudaMemset(void* to, int value, size_t count) {
-  CALL(cuMemsetD8_v2, device_address(to), static_cast<unsigned char>(value), count);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stream) {
-  CALL(cuMemsetD8Async, device_address(to), static_cast<unsigned char>(value), count, stream);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-  CALL(cuMemsetD2D8_v2, device_address(to), pitch, static_cast<unsigned char>(value), width,
-       height);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
-                              cudaStream_t stream) {
-  CALL(cuMemsetD2D8Async, device_address(to), pitch, static_cast<unsigned char>(value), width,
-       height, stream);
-  return cudaSuccess;
 }
 
 cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent) {

@@ -1,6 +1,4 @@
 // The runtime's entry points for devices, versions, errors, and the end of contexts.
-#include <cstdio>
-#include <cstring>
 
 #include "tools/simulated_gpu/runtime/runtime_entry.hpp"
 
@@ -65,11 +63,6 @@ cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize() {
-  CALL(cuCtxSynchronize);
-  return cudaSuccess;
-}
-
 cudaError_t cudaDeviceReset() {
   RUNTIME_TRY(initialise());
   const int device = thread_device();
@@ -114,21 +107,6 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   const CUresult result = DRIVER(cuCtxDisablePeerAccess)(context);
   DRIVER(cuDevicePrimaryCtxRelease_v2)(peer);
   return error_of(result);
-}
-
-cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-  CALL(cuCtxSetLimit, static_cast<CUlimit>(limit), value);
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetLimit(size_t* value, enum cudaLimit limit) {
-  CALL(cuCtxGetLimit, value, static_cast<CUlimit>(limit));
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  CALL(cuCtxGetStreamPriorityRange, least, greatest);
-  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {

@@ -1,6 +1,5 @@
 // The runtime's entry points for launches and for attributes of kernels, by the host's name for
 // them.
-#include <algorithm>
 
 #include "tools/simulated_gpu/runtime/runtime_code.hpp"
 #include "tools/simulated_gpu/runtime/runtime_entry.hpp"

@@ -23,11 +23,6 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
   return error_of(DRIVER(cuMemAlloc_v2)(out(pointer), size));
 }
 
-cudaError_t cudaFree(void* pointer) {
-  CALL(cuMemFree_v2, device_address(pointer));
-  return cudaSuccess;
-}
-
 cudaError_t cudaMallocHost(void** pointer, size_t size) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   CALL(cuMemHostAlloc, pointer, size, 0);
@@ -37,36 +32,6 @@ cudaError_t cudaMallocHost(void** pointer, size_t size) {
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned int flags) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
   CALL(cuMemHostAlloc, pointer, size, flags);
-  return cudaSuccess;
-}
-
-cudaError_t cudaFreeHost(void* pointer) {
-  CALL(cuMemFreeHost, pointer);
-  return cudaSuccess;
-}
-
-cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned int flags) {
-  CALL(cuMemHostRegister_v2, pointer, size, flags);
-  return cudaSuccess;
-}
-
-cudaError_t cudaHostUnregister(void* pointer) {
-  CALL(cuMemHostUnregister, pointer);
-  return cudaSuccess;
-}
-
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned int flags) {
-  CALL(cuMemHostGetDevicePointer_v2, out(device), host, flags);
-  return cudaSuccess;
-}
-
-cudaError_t cudaHostGetFlags(unsigned int* flags, void* host) {
-  CALL(cuMemHostGetFlags, flags, host);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMallocManaged(void** pointer, size_t size, unsigned int flags) {
-  CALL(cuMemAllocManaged, out(pointer), size, flags);
   return cudaSuccess;
 }
 
@@ -88,27 +53,6 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr* pitched, struct cudaExtent exten
   pitched->xsize = extent.width;
   pitched->ysize = extent.height;
   return entry::cudaMallocPitch(&pitched->ptr, &pitched->pitch, extent.width, rows);
-}
-
-cudaError_t cudaMallocAsync(void** pointer, size_t size, cudaStream_t stream) {
-  CALL(cuMemAllocAsync, out(pointer), size, stream);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t size, cudaMemPool_t pool,
-                                    cudaStream_t stream) {
-  CALL(cuMemAllocFromPoolAsync, out(pointer), size, pool, stream);
-  return cudaSuccess;
-}
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
-  CALL(cuMemFreeAsync, device_address(pointer), stream);
-  return cudaSuccess;
-}
-
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  CALL(cuMemGetInfo_v2, free, total);
-  return cudaSuccess;
 }
 
 }  // namespace entry

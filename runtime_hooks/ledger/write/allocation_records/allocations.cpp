@@ -99,11 +99,11 @@ bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes,
 }
 
 bool Allocations::opened_again(Space space, DeviceAddress address) noexcept {
-  return records_.add_reference(space, address);
+  return records_.change_references(space, address, 1);
 }
 
 bool Allocations::closed_not_last(Space space, DeviceAddress address) noexcept {
-  return records_.drop_reference(space, address);
+  return records_.change_references(space, address, -1);
 }
 void Allocations::count_unknown_free() noexcept {
   storage_.header().unknown_frees.fetch_add(1, relaxed);

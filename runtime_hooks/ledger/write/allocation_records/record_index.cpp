@@ -122,7 +122,7 @@ CUWARDEN_HOT void RecordIndex::end(Record& record) noexcept {
 
 void RecordIndex::publish(Record& record) noexcept { end(record); }
 
-bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
+bool RecordIndex::change_references(Space space, DeviceAddress address, int change) noexcept {
   const std::uint64_t hash = hash_of(space, address);
   Partition& partition = partition_of(address, hash);
   const LedgerLocked locked(partition.lock, storage_);
@@ -130,8 +130,9 @@ bool RecordIndex::add_reference(Space space, DeviceAddress address) noexcept {
   const std::uint32_t slot = slot_of(partition, hash, space, address);
   if (slot == no_slot) return false;
   Record& record = row(RecordId{slot_row(partition.slots[slot])});
-  if (record.references == 0) return false;
-  store_field(record.references, record.references + 1);
+  const std::uint32_t references = record.references + static_cast<std::uint32_t>(change);
+  if (record.references == 0 || references == 0) return false;
+  store_field(record.references, references);
   return true;
 }
 
@@ -148,19 +149,6 @@ GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t
   store_field(record.flags, static_cast<std::uint8_t>((record.flags | change.set) & ~change.clear));
   if (change.difference != 0) store_field(record.difference, change.difference);
   return {record.group};
-}
-
-bool RecordIndex::drop_reference(Space space, DeviceAddress address) noexcept {
-  const std::uint64_t hash = hash_of(space, address);
-  Partition& partition = partition_of(address, hash);
-  const LedgerLocked locked(partition.lock, storage_);
-  if (!locked) return false;
-  const std::uint32_t slot = slot_of(partition, hash, space, address);
-  if (slot == no_slot) return false;
-  Record& record = row(RecordId{slot_row(partition.slots[slot])});
-  if (record.references < 2) return false;
-  store_field(record.references, record.references - 1);
-  return true;
 }
 
 CUWARDEN_HOT RecordId RecordIndex::put_new(Partition& partition, std::uint64_t hash, Space space,

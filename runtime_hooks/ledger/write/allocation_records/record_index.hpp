@@ -74,12 +74,10 @@ class RecordIndex {
   // not be needed any more.
   void recycle(RecordId) noexcept;
 
-  // Counts one more reference to the live record with this space and address. Returns false, and
-  // changes nothing, if there is no such record, or if the record counts no references.
-  bool add_reference(Space, DeviceAddress) noexcept;
-  // Counts one reference less to the live record with this space and address. Returns false, and
-  // changes nothing, if there is no such record or it has fewer than two references.
-  bool drop_reference(Space, DeviceAddress) noexcept;
+  // Counts one more reference to the live record with this space and address, or one less.
+  // `change`: 1 or -1. Returns false, and changes nothing, if there is no such record, if the
+  // record counts no references, or if it would have none.
+  bool change_references(Space, DeviceAddress, int change) noexcept;
 
   // Adds `bytes` to the size of the live record with this space and address, and changes its flags.
   // Returns the record's group. Returns 0, and changes nothing, if there is no such record.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/core/clock.hpp"
 
 namespace cuwarden::ledger {
 namespace {
@@ -16,12 +16,7 @@ constexpr std::uint64_t least_copied = 16 << 20;
 constexpr std::uint64_t copying_at_start_ns = 10'000'000, copying_share = 1000;
 constexpr std::uint64_t copying_a_record_ns = 20;  // approximate
 
-std::uint64_t thread_time_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t thread_time_ns() noexcept { return time_ns_of(CLOCK_THREAD_CPUTIME_ID); }
 
 // Changes of the locked bytes that a shard may keep to itself. Decreases may be larger than a page,
 // so that a thread that fills and empties one page again and again disturbs no other thread.

@@ -3,7 +3,6 @@
 #include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 
@@ -105,13 +104,6 @@ void VirtualMemory::created(NewRecord given) noexcept {
     storage_.header().superseded.fetch_add(1, std::memory_order_relaxed);
     storage_.add_reason(reason_superseded);
   }
-}
-
-void VirtualMemory::retained(DeviceAddress handle) noexcept {
-  const LedgerLocked locked(lock_, storage_);
-  if (!locked) return;
-  const RecordId id = records_.find(Space::vmm_handle, handle);
-  if (id.value != 0) store_field(row(id).references, row(id).references + 1);
 }
 
 bool VirtualMemory::retained_from_mapping(DeviceAddress address, DeviceAddress handle) noexcept {

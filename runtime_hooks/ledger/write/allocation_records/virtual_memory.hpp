@@ -33,9 +33,6 @@ class VirtualMemory {
   // handle gets one reference. An older record with this handle loses all its references, because
   // the release of that handle was not seen (reason_superseded). Does nothing if the group is 0.
   void created(NewRecord) noexcept;
-  // Counts one more reference to the virtual memory handle. Does nothing if the handle has no
-  // record.
-  void retained(DeviceAddress handle) noexcept;
   // Counts a reference that cuMemRetainAllocationHandle made. `mapped`: the address that the
   // program passed. `handle`: the handle that the driver returned, which may be a new value for the
   // memory mapped there. Returns false, and records nothing, if neither the handle nor a mapping

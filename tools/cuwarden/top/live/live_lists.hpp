@@ -1,7 +1,6 @@
 // The lists of the live view of `cuwarden top`: sorted, filtered and folded.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 #include "tools/cuwarden/top/live/live_state.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "reporters/words/printable.hpp"

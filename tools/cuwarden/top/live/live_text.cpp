@@ -1,7 +1,6 @@
 #include "tools/cuwarden/top/live/live_text.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "reporters/words/printable.hpp"
 #include "tools/cuwarden/top/live/live_lists.hpp"

@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "reporters/words/printable.hpp"
 #include "tools/cuwarden/top/live/live_pages.hpp"

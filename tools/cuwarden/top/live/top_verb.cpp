@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "reporters/files/output.hpp"
+#include "reporters/json/json_stream.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/terminal.hpp"
 #include "tools/cuwarden/top/live/live_view.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
-#include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_view.hpp"
 #include "tools/cuwarden/top/watched.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
@@ -79,6 +79,16 @@ void add_stacks(Watched& watched, std::size_t named, TopAnswer& answer) {
   }
 }
 
+// Writes the rows as one JSON object, which top.schema.json describes. `with_stacks`: if false, the
+// object has no member "stacks".
+void write_json(const TopAnswer& answer, bool with_stacks, Output& output) {
+  JsonStream json(output);
+  model::each_field(answer, [&](std::string_view name, const auto& part, auto) {
+    if (name != "stacks" || with_stacks) json.part(name, part);
+  });
+  json.finish();
+}
+
 // Prints the processes once, as text or JSON. `of_one`: true if there is one, whose call stacks are
 // printed, too.
 void print_once(WatchedProcesses processes, bool of_one, bool json) {
@@ -87,7 +97,7 @@ void print_once(WatchedProcesses processes, bool of_one, bool json) {
   if (of_one) add_stacks(processes.begin()->second, json ? std::size_t{0} - 1 : once_rows, answer);
   if (json) {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
-    write_top_json(answer, of_one, *output);
+    write_json(answer, of_one, *output);
     if (const int error = output->finish()) output_failed(error);
     return;
   }
