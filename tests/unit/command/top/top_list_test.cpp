@@ -36,14 +36,15 @@ TEST(TopLists, each_column_of_processes_sorts) {
 
 TEST(TopLists, pinned_memory_orders_only_processes_with_as_much_device_memory) {
   Live live;
-  for (auto& process : live.data.processes) process.row.device_bytes = 1;
-  live.data.processes[0].row.host_bytes = 1;
-  live.data.processes[1].row.host_bytes = 3'000'000;
-  live.data.processes[2].row.host_bytes = 2'000'000;
-  const std::string first = live.programs().front();
-  EXPECT_EQ(first, live.data.processes[1].row.program);
-  live.data.processes[0].row.device_bytes = 2;
-  EXPECT_NE(live.programs().front(), first);
+  for (auto& process : live.data.processes) {
+    process.row.device_bytes = mebibyte;
+    process.row.host_bytes = 0;
+  }
+  live.data.processes[0].row.host_bytes = 2 * mebibyte;
+  live.data.processes[2].row.host_bytes = mebibyte;
+  EXPECT_EQ(live.programs(), (Texts{"small", "middle", "large"}));
+  live.data.processes[1].row.device_bytes = 2 * mebibyte;
+  EXPECT_EQ(live.programs(), (Texts{"large", "small", "middle"}));
 }
 
 TEST(TopLists, ended_processes_come_last_in_any_order) {
