@@ -121,7 +121,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   std::size_t launches = 0;
   for (const Node& node : exec->nodes) {
     const Kernel* const kernel =
-        node.kind == NodeKind::kernel ? kernels().find(node.kernel.func) : nullptr;
+        node.kind == NodeKind::kernel ? kernels().find(node.kernel) : nullptr;
     if (kernel == nullptr) continue;
     SIM_TRY(prepare_launch(*at.context, *kernel));
     ++launches;
@@ -177,7 +177,7 @@ CUresult cuGraphAddKernelNode_v2(Locked& at, CUgraphNode* out, CUgraph handle,
     return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::kernel,
                    CU_GRAPH_NODE_TYPE_KERNEL));
-  node->kernel = *parameters;
+  node->kernel = parameters->func;
   const Clock::duration time = at.sim.settings.kernel_time;
   node->work = [time](Stream& stream) { enqueue(stream, time); };
   return CUDA_SUCCESS;

@@ -64,7 +64,6 @@ CUresult cuMemPoolCreate(Locked& at, CUmemoryPool* out, const CUmemPoolProps* pr
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   auto pool = std::make_unique<MemoryPool>(device);
   pool->max_size = properties->maxSize;
-  pool->handle_types = properties->handleTypes;
   *out = handle_of(at.sim.pools.add(std::move(pool)));
   return CUDA_SUCCESS;
 }

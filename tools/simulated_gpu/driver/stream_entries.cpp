@@ -145,7 +145,6 @@ CUresult cuLaunchHostFunc(InContext& at, CUstream handle, CUhostFn function, voi
   SIM_TRY(find_stream(*at.context, handle, stream));
   if (stream->capture) {
     Node* node = capture_node(*stream, NodeKind::host, CU_GRAPH_NODE_TYPE_HOST);
-    node->host = {function, data};
     node->work = [function, data](Stream& s) {
       call_host(s, [function, data] { function(data); });
     };
