@@ -67,7 +67,7 @@ class SchemaComparison {
       compare_object<Value>(path, description);
     else if constexpr (!parsing::is_optional<Value> &&
                        requires { requires model::Object<typename Value::value_type>; })
-      compare_object<typename Value::value_type>(path + "[]", description.at("items"));
+      compare_object<typename Value::value_type>(path + "[]", resolved(description.at("items")));
   }
 
   // Returns the name of the JSON type of values of type `Value`.
@@ -83,12 +83,17 @@ class SchemaComparison {
       return std::is_integral_v<Value> ? "integer" : "array";
   }
 
+  // Returns the part of the schema to which the description refers; the description itself if it
+  // refers to none.
+  const Json& resolved(const Json& description) const {
+    if (!description.contains("$ref")) return description;
+    const std::string name = description.at("$ref");
+    return resolved(schema_.at("$defs").at(name.substr(name.rfind('/') + 1)));
+  }
+
   // Returns the names of the JSON types that values of a description may have.
-  Names types_of(const Json& description) const {
-    if (description.contains("$ref")) {
-      const std::string name = description.at("$ref");
-      return types_of(schema_.at("$defs").at(name.substr(name.rfind('/') + 1)));
-    }
+  Names types_of(const Json& reference) const {
+    const Json& description = resolved(reference);
     Names types;
     if (description.contains("type")) {
       const Json& type = description.at("type");
