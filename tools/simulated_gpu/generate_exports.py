@@ -66,19 +66,20 @@ class Prototype:
         return [p.removesuffix(a).rstrip() for p, a in zip(self.parameters, self.arguments)]
 
 
-def prototypes_of(compiler, include, header_text):
-    """Returns the driver's functions as a dict of Prototype by name.
+def prototypes_of(compiler, include, prototype, source):
+    """Returns the functions that headers of the toolkit declare, as a dict of Prototype by name.
 
-    compiler     words of the compiler's command, which preprocesses cuda.h
-    include      the toolkit's folder of headers
-    header_text  further C declarations, which come after those of cuda.h
+    compiler   words of the compiler's command, which preprocesses the headers
+    include    the toolkit's folder of headers
+    prototype  pattern of a declaration, with groups for the function's name and its parameters
+    source     C source that includes the headers
     """
-    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n" + header_text
     command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
+    source = "#define __CUDA_API_VERSION_INTERNAL\n" + source
     text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
     found = {}
     for statement in text.split(";"):
-        match = PROTOTYPE.search(statement)
+        match = prototype.search(statement)
         if match and "typedef" not in statement and match.group(1) not in found:
             found[match.group(1)] = Prototype(match.group(1), match.group(2))
     return found
@@ -137,7 +138,8 @@ def main():
 
     with open(options.extra_prototypes, encoding="utf-8") as file:
         extra = file.read()
-    prototypes = prototypes_of(options.compiler.split("|"), options.include, extra)
+    prototypes = prototypes_of(options.compiler.split("|"), options.include, PROTOTYPE,
+                               "#include <cuda.h>\n#include <cudaProfiler.h>\n" + extra)
     implemented = {}  # By name: the type of the object before CUDA's parameters; empty: there is none.
     for source in options.sources:
         with open(source, encoding="utf-8") as file:
