@@ -69,10 +69,10 @@ class Prototype:
 def prototypes_of(compiler, include, prototype, source):
     """Returns the functions that headers of the toolkit declare, as a dict of Prototype by name.
 
-    compiler   words of the compiler's command, which preprocesses the headers
-    include    the toolkit's folder of headers
-    prototype  pattern of a declaration, with groups for the function's name and its parameters
-    source     C source that includes the headers
+    compiler   Words of the compiler's command, which preprocesses the headers.
+    include    The toolkit's folder of headers.
+    prototype  Pattern of a declaration, with groups for the function's name and its parameters.
+    source     C source that includes the headers.
     """
     command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
     source = "#define __CUDA_API_VERSION_INTERNAL\n" + source
