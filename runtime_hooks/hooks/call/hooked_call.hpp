@@ -306,9 +306,6 @@ class RuntimeCall {
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
 
-  // True if the hooked runtime function was not called by another hooked runtime function.
-  bool outermost() const { return outermost_; }
-
  private:
   // True if the hooked runtime function was not called by another hooked runtime function.
   bool outermost_ = false;
