@@ -13,8 +13,8 @@
 #include "runtime_hooks/hooks/call/call_canary.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/hooks/call/session_parts.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::hooks {
 
