@@ -115,21 +115,22 @@ struct WorstHolderView {
   // allocations.
   std::uint64_t locked_bytes = 0;
 };
-// A copy of a Series: all memory of one kind on one device, or the process's resident memory.
-struct SeriesView {
-  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
-  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
-  DeviceOrdinal device = no_device;  // no_device for host memory
-  // Allocations since process start. This and the next four numbers are 0 until
-  // GroupSums::put_into() adds up the groups. For `host_rss` they stay 0.
-  std::uint64_t allocations = 0;
+// The memory of one kind on one device, summed up over its groups.
+struct SeriesTotals {
+  std::uint64_t allocations = 0;      // allocations since process start
   std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
   std::uint64_t frees = 0;            // allocations that the program has freed since process start
   std::uint64_t failures = 0;         // refused requests that failed since process start
   std::uint64_t live_count = 0;       // number of live allocations
-  // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
-  // For `host_rss`: the last sample of the RSS.
-  std::uint64_t live_bytes = 0;
+  std::uint64_t live_bytes = 0;       // bytes of the live allocations
+};
+// A copy of a Series: all memory of one kind on one device, or the process's resident memory. The
+// totals are 0, except for `live_bytes`, which may be too high, until GroupSums::put_into() adds up
+// the groups. For `host_rss`, `live_bytes` is the last sample of the RSS, and the others stay 0.
+struct SeriesView : SeriesTotals {
+  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
+  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
+  DeviceOrdinal device = no_device;  // no_device for host memory
   // Bytes now locked in slabs or lost to rounding up to pages. `live_bytes` does not include them.
   std::uint64_t beside_live_bytes = 0;
   // Number of live allocations at the moment of `peak_bytes`; 0 for `host_rss`.
@@ -260,22 +261,10 @@ struct StepMarkView {
   // ended, or the step has no name.
   std::uint64_t name_end_ns = 0;
 };
-// A copy of a FrameworkPool: figures that a framework gives of its own memory. unknown_value: the
-// figure is not known. The texts point into the ledger.
-struct FrameworkPoolView {
-  // Name of the framework, and of the framework's pool; an empty pool: its main one on the device.
-  std::string_view framework, pool;
-  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
-  IncidentId incident;  // incident at which the figures were given; 0: they are the latest ones
-  StackId stack;        // call stack that got the blocks; 0: the figures are of the whole pool
-  std::uint64_t time_ns = 0;               // time of the figures, in ns since the process's start
-  std::uint64_t reserved_bytes = 0;        // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = 0;       // bytes of the blocks in use
-  std::uint64_t allocated_count = 0;       // number of the blocks in use
-  std::uint64_t peak_allocated_bytes = 0;  // most bytes of blocks in use at one moment so far
-  // Number and bytes of holes: free blocks in segments of which another part is in use.
-  std::uint64_t hole_count = 0, hole_bytes = 0;
-  std::uint64_t largest_free_bytes = 0;  // bytes of the largest free block
+// A copy of a FrameworkPool: figures that a framework gives of its own memory. The texts point into
+// the ledger.
+struct FrameworkPoolView : FrameworkMemory, FrameworkFigures {
+  std::uint64_t time_ns = 0;  // time of the figures, in ns since the process's start
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
