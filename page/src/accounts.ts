@@ -8,7 +8,10 @@ import { bytes, moment, own, share } from './words';
 
 /** A part of a device's memory. */
 interface Part {
-  /** Name of the part in reports, such as "context" or "live_device"; "free" and "not_known" beside them. */
+  /**
+   * Name of the part in the report's table of accounts, such as "context" or "live_device". Reports lack two parts, which
+   * the page adds: "free", and "not_known" (at the peak).
+   */
   item: string;
   /** Name of the part for people. */
   words: string;

@@ -64,11 +64,11 @@ export interface Series {
   device: Maybe;
   /** Begins of the spans in microseconds, rising. */
   time: number[];
-  /** Lengths of the spans in microseconds. */
+  /** Lengths of the spans in microseconds; null: unknown. */
   width: Maybe[];
-  /** Highest live bytes in each span. */
+  /** Highest live bytes in each span; live bytes at its end if the report lacks the highest; null: unknown. */
   most: Maybe[];
-  /** Live bytes at the end of each span. */
+  /** Live bytes at the end of each span; null: unknown. */
   last: Maybe[];
 }
 
@@ -83,21 +83,21 @@ export interface SlabMap {
   incident: Maybe;
   device: Maybe;
   time: Maybe;
-  /** Number of all slabs at that moment; the report may list fewer. */
+  /** Number of all slabs at that moment; the report may list fewer. Null: unknown. */
   count: Maybe;
-  /** Bytes that were freed, but are locked in slabs with live pieces. */
+  /** Bytes that were freed, but are locked in slabs with live pieces; null: unknown. */
   locked: Maybe;
   /** Size of a slab in bytes. */
   page_bytes: number;
   /** Distance of each slab from the slab before, in slabs; for the first slab, from address 0. */
   step: number[];
-  /** Number of live pieces (small allocations) in each slab. */
+  /** Number of live pieces (small allocations) in each slab; null: unknown. */
   live: Maybe[];
-  /** Live bytes in each slab. */
+  /** Live bytes in each slab; null: unknown. */
   bytes: Maybe[];
   /** Size in bytes of the pieces that have most of each slab's live bytes, rounded up to a power of two. */
   piece: Maybe[];
-  /** Number of pieces of the size `piece` that fit into each slab. */
+  /** Number of pieces of the size `piece` that fit into each slab; null: unknown. */
   slots: Maybe[];
   /** Call stacks with live pieces in these slabs. `locked`: bytes that are locked because of these pieces. */
   holders: { stack: number[]; count: Maybe[]; bytes: Maybe[]; locked: Maybe[] };
@@ -115,13 +115,13 @@ export interface Groups {
   device: Maybe[];
   bytes: Maybe[];
   count: Maybe[];
-  /** Number of all allocations of the row, freed ones included. */
+  /** Number of all allocations of the row, freed ones included; null: unknown. */
   made: Maybe[];
   /**
    * Time at which the oldest allocation that was not freed was made, in milliseconds since the start of the process.
    */
   first: Maybe[];
-  /** Milliseconds from the oldest allocation that was not freed to the newest one. */
+  /** Milliseconds from the oldest allocation that was not freed to the newest one; null: unknown. */
   during: Maybe[];
   growth: number[];
   /** Growth in bytes per minute; null: the memory does not grow by time. */

@@ -119,10 +119,16 @@ void each_leak(const IndexedReport& report, const std::string& module,
 }
 
 void add_leaks_of(const IndexedReport& report, const std::string& module, const Style& style,
-                  LeaksByFingerprint& leaks) {
+                  LeaksByFingerprint& leaks,
+                  FunctionRef<void(std::size_t rows, std::size_t all)> told) {
   std::set<FingerprintedLeak*> of_report;
-  each_leak(report, module,
-            [&](const LeakRow& row) { of_report.insert(&add_row(report, row, style, leaks)); });
+  const std::size_t all = report->leak_groups.size() + report->framework_sites.size();
+  std::size_t rows = 0;
+  each_leak(report, module, [&](const LeakRow& row) {
+    constexpr std::size_t pause = 1024;
+    of_report.insert(&add_row(report, row, style, leaks));
+    if (++rows % pause == 0) told(rows, all);
+  });
   // Summed up once, since a leak may have many rows in the report.
   for (FingerprintedLeak* const leak : of_report) model::sum_up_named_steps(leak->named_steps);
 }

@@ -88,9 +88,12 @@ void each_leak(const IndexedReport&, const std::string& module,
 // Adds the fingerprints of the report's suppressed leaks to `fingerprints`.
 void add_suppressed_of(const IndexedReport&, std::set<std::string>& fingerprints);
 
-// Adds the leaks of the report to the last parameter. `module`: as for each_leak(), which chooses
-// the leaks. The style is that of the text FingerprintedLeak::stack.
-void add_leaks_of(const IndexedReport&, const std::string& module, const Style&,
-                  LeaksByFingerprint&);
+// Adds the leaks of the report to `leaks`. `module`: as for each_leak(), which chooses the leaks.
+// The style is that of the text FingerprintedLeak::stack. `told`: is called now and then with the
+// number of leaks that were added so far, and the number of all rows of the report that may be
+// leaks.
+void add_leaks_of(
+    const IndexedReport&, const std::string& module, const Style&, LeaksByFingerprint& leaks,
+    FunctionRef<void(std::size_t rows, std::size_t all)> told = [](std::size_t, std::size_t) {});
 
 }  // namespace cuwarden

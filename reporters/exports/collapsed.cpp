@@ -16,7 +16,7 @@ namespace {
 // Collects the stacks as numbers of frames, so that they take no more memory than in the reports.
 class CollapsedStacks final : public CommonFile {
  public:
-  void add(const IndexedReport& report, const std::string&) override {
+  void add(const IndexedReport& report, const std::string&, Told) override {
     ++reports_;
     std::unordered_map<model::Id, char32_t> known;  // numbers by id of the frame
     const auto number_of = [&](model::Id id) {

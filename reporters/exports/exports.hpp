@@ -31,12 +31,14 @@ std::string words_about_known(const ExportedLeaks&, const std::string& fingerpri
 // Type of the function of a format that only needs the sums of leaks over all reports. The function
 // returns the leaks as text in that format.
 using WriteLeaks = std::string(const ExportedLeaks&);
+// Callback about how far the export of one report is: the number of its rows or tables that are
+// done, and the number of all.
+using Told = FunctionRef<void(std::size_t done, std::size_t all)>;
 // Type of the function of a format that is written report by report, so that any number of reports
 // takes the memory of one. The function writes one report to the output. `path`: path of the
-// report's file. `told`: is called now and then with the number of rows that were written, and the
-// number of all. The caller calls Output::finish() after the last report.
-using WriteReport = void(const IndexedReport&, const std::string& path, Output&,
-                         FunctionRef<void(std::size_t rows, std::size_t all)> told);
+// report's file. `told`: is called now and then. The caller calls Output::finish() after the last
+// report.
+using WriteReport = void(const IndexedReport&, const std::string& path, Output&, Told told);
 
 // A file that is made from all reports together, because they share a part of it, such as a table
 // of names.
@@ -49,8 +51,9 @@ class CommonFile {
   // True if the file is not text, so that a terminal cannot show it.
   virtual bool is_binary() const { return false; }
   // Adds a report to the file. Copies what the file needs, and keeps no reference to the report.
-  // `path`: path of the report's file.
-  virtual void add(const IndexedReport&, const std::string& path) = 0;
+  // `path`: path of the report's file. `told`: is called now and then by formats that may need
+  // more than a second.
+  virtual void add(const IndexedReport&, const std::string& path, Told told) = 0;
   // Writes the file with all reports that were added. The caller calls Output::finish() afterwards.
   virtual void write(Output&) = 0;
 };

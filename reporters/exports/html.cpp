@@ -56,9 +56,9 @@ void add_changes(const std::vector<ChangedLeak>& changes, const char* name,
 
 class PageFile : public CommonFile {
  public:
-  void add(const IndexedReport& report, const std::string& path) override {
+  void add(const IndexedReport& report, const std::string& path, Told told) override {
     StacksOfReport numbers(stacks_, report);
-    reports_.add(page_report(report, path, numbers));
+    reports_.add(page_report(report, path, numbers, told));
     if (++count_ > std::size(compared_)) return;
     ComparedLeaks& side = compared_[count_ - 1];
     add_suppressed_of(report, side.suppressed);

@@ -7,7 +7,6 @@
 // a line has more than a tenth on average. So fields that many tables have are on all lines.
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <unordered_map>
@@ -20,12 +19,17 @@
 #include "reporters/labels/group_label.hpp"
 #include "reporters/labels/named_stacks.hpp"
 #include "reporters/labels/users_frame.hpp"
+#include "reporters/model/types.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/wall_clock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
+
+using model::AnyValue;
+using model::TypeKind;
+using Quarters = std::array<model::Figure, 4>;
 
 // Fields of each line that say which process it is about.
 constexpr std::string_view process_fields[] = {"report", "host",  "program",      "pid",
@@ -48,37 +52,30 @@ constexpr bool is_process_field(std::string_view name) {
   return std::ranges::find(process_fields, name) != std::end(process_fields);
 }
 
-// True if the row has a field whose name is also that of a field of each line.
-template <class Row>
-constexpr bool has_process_field = std::ranges::any_of(model::field_names<Row>, is_process_field);
-
-template <class Type>
-constexpr bool is_table = false;
-template <model::Object Row>
-constexpr bool is_table<std::vector<Row>> = true;
+// True if the type is a list of rows.
+bool is_table(const model::Type& type) {
+  return type.kind == TypeKind::list && type.element->kind == TypeKind::object;
+}
 
 std::string_view text_of(const model::Text& text) { return text ? *text : std::string_view(); }
 
-// Returns the kind of memory, or of objects that take memory, by which the row's fingerprint is
-// made.
-std::string_view kind_of(const model::Incident& row) { return text_of(row.kind); }
-std::string_view kind_of(const model::ImplicitGroup& row) { return row.item; }
-std::string_view kind_of(const model::AllocationSite& row) { return row.kind; }
+// Returns the kind of memory, or of objects that take memory, by which the fingerprint is made of a
+// row that names a CUDA function, but has no fingerprint itself.
+std::string_view kind_of(AnyValue row) {
+  if (row.is<model::Incident>()) return text_of(row.as<model::Incident>().kind);
+  if (row.is<model::ImplicitGroup>()) return row.as<model::ImplicitGroup>().item;
+  return row.as<model::AllocationSite>().kind;
+}
 
-// True if the row names the CUDA function that was called, but has no fingerprint itself.
-template <class Row>
-constexpr bool lacks_fingerprint = requires(const Row& row) {
-  row.api;
-  requires !requires { row.fingerprint; };
-};
+bool has_field(AnyValue row, std::string_view name) {
+  return std::ranges::count(row.type().fields, name, &model::Field::name) != 0;
+}
 
-// Returns the incident that a row without a field `incident` is about; null: none.
-template <class Row>
-model::MaybeId incident_of(const Row& row) {
-  if constexpr (std::same_as<Row, model::Incident>)
-    return row.id;
-  else
-    return std::nullopt;
+// Returns the id in the row's field of this name; null if it has no such field, or no id in it.
+model::MaybeId id_in(AnyValue row, std::string_view name) {
+  const auto field = row.field(name);
+  if (!field) return std::nullopt;
+  return field->is<model::Id>() ? field->as<model::Id>() : field->as<model::MaybeId>();
 }
 
 // The cause of a refused request: a row of the table of verdicts, which only lines have.
@@ -129,13 +126,13 @@ class Lines {
   }
 
   void write() {
-    model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
-      if constexpr (is_table<std::decay_t<decltype(value)>>)
-        if (has_lines(name)) rows_ += value.size();
+    const AnyValue report = AnyValue::of(*report_);
+    report.each_field([this](const model::Field& field, AnyValue value) {
+      if (has_lines(field.name) && is_table(value.type())) rows_ += value.count();
     });
     write_process();
-    model::each_field(*report_, [this](std::string_view name, const auto& value, auto) {
-      if (has_lines(name)) write_part(name, value);
+    report.each_field([this](const model::Field& field, AnyValue value) {
+      if (has_lines(field.name)) write_part(field.name, value);
     });
   }
 
@@ -165,153 +162,165 @@ class Lines {
     output_.write("null");
   }
 
-  void field(std::string_view name, bool value) {
+  void text(std::string_view name, const model::Text& value) {
+    if (!value) return null(name);
     key(name);
-    output_.write(value ? "true" : "false");
+    write_json_text(output_, *value);
   }
-  template <std::integral Number>
-  void field(std::string_view name, Number value) {
-    key(name);
-    write_json_number(output_, value);
+  // A line for each value in a list. Stacks are lines of the program's own code, steps are names.
+  void lines(std::string_view name, AnyValue list) {
+    std::string text;
+    list.each_element([&](AnyValue value) {
+      if (!text.empty()) text += '\n';
+      if (value.is<model::Id>())
+        text += texts_of(value.as<model::Id>()).where.value_or("unknown code");
+      else
+        text += value.is<model::NamedStep>() ? value.as<model::NamedStep>().name
+                                             : value.as<std::string>();
+    });
+    this->text(name, text);
   }
-  void field(std::string_view name, std::string_view value) {
-    key(name);
-    write_json_text(output_, value);
+  // A field for each value in a list of numbers whose length is always the same.
+  void numbered(std::string_view name, AnyValue list) {
+    std::size_t number = 0;
+    list.each_element(
+        [&](AnyValue value) { field(std::string(name) + "_" + std::to_string(++number), value); });
   }
-  void field(std::string_view name, const std::string& value) {
-    field(name, std::string_view(value));
-  }
-  template <class Value>
-  void field(std::string_view name, const std::optional<Value>& value) {
-    value ? field(name, *value) : null(name);
-  }
-  void field(std::string_view name, model::MaybeId id) {
-    if (name == "stack") {
-      key(name);
-      output_.write(id ? texts_of(*id).text : "null");
-    } else if (name == "module") {
+  // Ids of stacks and modules are replaced by their texts.
+  void id(std::string_view name, model::Id id) {
+    if (name == "module") {
       const model::Module* const module = report_.module(id);
-      field(name, module == nullptr ? model::Text() : model::Text(module->path));
-    } else {
-      id ? field(name, *id) : null(name);
+      return text(name, module == nullptr ? model::Text() : model::Text(module->path));
+    }
+    key(name);
+    if (name == "stack")
+      output_.write(texts_of(id).text);
+    else
+      write_json_number(output_, id);
+  }
+  void field(std::string_view name, AnyValue value) {
+    switch (value.kind()) {
+      case TypeKind::flag:
+        key(name);
+        return output_.write(value.as<bool>() ? "true" : "false");
+      case TypeKind::number:
+        key(name);
+        if (value.type().is_signed)
+          write_json_number(output_, static_cast<std::int64_t>(value.number()));
+        else
+          write_json_number(output_, value.number());
+        return;
+      case TypeKind::text:
+        return text(name, value.as<std::string>());
+      case TypeKind::proof_value: {
+        const auto& figure = value.as<model::ProofValue>();
+        if (const auto* const number = std::get_if<std::uint64_t>(&figure))
+          return field(name, AnyValue::of(*number));
+        const auto* const words = std::get_if<std::string>(&figure);
+        return text(name, words == nullptr ? model::Text() : *words);
+      }
+      case TypeKind::optional:
+        if (value.type().element->kind == TypeKind::list) {
+          // The fields of an unknown list are null.
+          const Quarters unknown{};
+          const auto quarters = value.content();
+          return numbered(name, quarters ? *quarters : AnyValue::of(unknown));
+        }
+        if (const auto content = value.content())
+          return content->is<model::Id>() ? id(name, content->as<model::Id>())
+                                          : field(name, *content);
+        return null(name);
+      case TypeKind::list:
+        return lines(name, value);
+      default:
+        return;  // The figures that prove a verdict have lines of their own.
     }
   }
-  // Sentences or arguments, a line for each.
-  void field(std::string_view name, const std::vector<std::string>& lines) {
-    std::string text;
-    for (const std::string& line : lines) (text += text.empty() ? "" : "\n") += line;
-    field(name, text);
-  }
-  // Names of the steps, a line for each.
-  void field(std::string_view name, const std::vector<model::NamedStep>& steps) {
-    std::vector<std::string> names;
-    for (const model::NamedStep& step : steps) names.push_back(step.name);
-    field(name, names);
-  }
-  // Ids of stacks, of which the lines of the program's own code are written.
-  void field(std::string_view name, const std::vector<model::Id>& stacks) {
-    std::vector<std::string> lines;
-    for (const model::Id stack : stacks)
-      lines.push_back(texts_of(stack).where.value_or("unknown code"));
-    field(name, lines);
-  }
-  void field(std::string_view name, const std::optional<std::array<model::Figure, 4>>& quarters) {
-    for (std::size_t i = 0; i < 4; ++i)
-      field(std::string(name) + "_" + std::to_string(i + 1),
-            quarters ? (*quarters)[i] : model::Figure());
-  }
-  void field(std::string_view name, std::monostate) { null(name); }
-  void field(std::string_view name, const model::ProofValue& value) {
-    std::visit([&](const auto& known) { field(name, known); }, value);
-  }
-  // The figures that prove a verdict have lines of their own.
-  void field(std::string_view, const model::Proof&) {}
 
-  template <class Row>
-  void fields_of(const Row& row) {
-    // The process of a row of this table is another one than that of the line.
-    static_assert(!has_process_field<Row> || std::same_as<Row, model::DeviceProcess>);
-    model::each_field(row, [this](std::string_view name, const auto& value, auto) {
-      if (is_process_field(name))
-        this->field("other_" + std::string(name), value);
+  void fields_of(AnyValue row) {
+    row.each_field([&](const model::Field& each, AnyValue value) {
+      // The process of a row of device_processes is another one than that of the line.
+      if (is_process_field(each.name))
+        field("other_" + std::string(each.name), value);
       else
-        this->field(name, value);
+        field(each.name, value);
     });
-    for (const std::string_view name : common_fields)
-      if (std::ranges::find(model::field_names<Row>, name) == model::field_names<Row>.end())
-        name == "incident" ? field(name, incident_of(row)) : null(name);
+    for (const std::string_view name : common_fields) {
+      if (has_field(row, name)) continue;
+      if (name == "incident" && row.is<model::Incident>())
+        field(name, AnyValue::of(row.as<model::Incident>().id));
+      else
+        null(name);
+    }
     write_uuid(row);
     write_labels(row);
   }
 
-  template <class Row>
-  void write_uuid(const Row& row) {
-    model::MaybeId ordinal;
-    if constexpr (requires { row.device; }) ordinal = row.device;
+  void write_uuid(AnyValue row) {
+    const model::MaybeId ordinal = id_in(row, "device");
     const auto uuid = ordinal ? uuids_.find(*ordinal) : uuids_.end();
     if (uuid == uuids_.end()) return null("device_uuid");
-    field("device_uuid", *uuid->second);
+    text("device_uuid", *uuid->second);
   }
 
   // Writes `where` and `fingerprint`, unless the row has such fields itself. The fingerprint is
   // null if the row does not name the CUDA function that was called.
-  template <class Row>
-  void write_labels(const Row& row) {
-    const StackTexts* stack = nullptr;
-    if constexpr (requires { row.stack; })
-      if (row.stack) stack = &texts_of(*row.stack);
-    if constexpr (!requires { row.where; })
-      field("where", stack == nullptr ? model::Text() : stack->where);
-    if constexpr (lacks_fingerprint<Row>) {
-      if (stack == nullptr) return null("fingerprint");
-      const std::string api = label_group(text_of(row.api), stack->frames).api;
-      field("fingerprint", fingerprints_.of(kind_of(row), api, stack->frames));
-    } else if constexpr (!requires { row.fingerprint; }) {
-      null("fingerprint");
-    }
+  void write_labels(AnyValue row) {
+    const model::MaybeId id = id_in(row, "stack");
+    const StackTexts* const stack = id ? &texts_of(*id) : nullptr;
+    if (!has_field(row, "where")) text("where", stack == nullptr ? model::Text() : stack->where);
+    if (has_field(row, "fingerprint")) return;
+    const auto api = row.field("api");
+    if (stack == nullptr || !api) return null("fingerprint");
+    const std::string label =
+        label_group(api->is<model::Text>() ? text_of(api->as<model::Text>())
+                                           : std::string_view(api->as<std::string>()),
+                    stack->frames)
+            .api;
+    text("fingerprint", fingerprints_.of(kind_of(row), label, stack->frames));
   }
 
   // The job of the process is on the same line.
   void write_process() {
     begin("process");
-    const auto unless_known = [this](std::string_view name, const auto& value, auto) {
-      if (!is_process_field(name)) field(name, value);
-    };
-    model::each_field(report_->process, unless_known);
-    model::each_field(report_->job, unless_known);
-    field("schema", report_->schema);
-    field("redacted", report_->redacted);
+    for (const AnyValue part : {AnyValue::of(report_->process), AnyValue::of(report_->job)})
+      part.each_field([this](const model::Field& each, AnyValue value) {
+        if (!is_process_field(each.name)) field(each.name, value);
+      });
+    field("schema", AnyValue::of(report_->schema));
+    field("redacted", AnyValue::of(report_->redacted));
     for (const std::string_view name : common_fields) null(name);
     for (const char* const name : {"device_uuid", "where", "fingerprint"}) null(name);
     end();
   }
 
-  // Not inlined: a function with the code of all tables takes a minute to compile.
-  template <class Part>
-  [[gnu::noinline]] void write_part(std::string_view name, const Part& part) {
-    if constexpr (std::same_as<Part, model::Process> || std::same_as<Part, model::Job>) {
-      return;  // write_process() writes them.
-    } else if constexpr (is_table<Part>) {
-      for (const auto& row : part) {
+  // Writes the lines of a table, or the line of an object. write_process() writes the process.
+  void write_part(std::string_view name, AnyValue part) {
+    if (part.is<model::Process>() || part.is<model::Job>()) return;
+    if (is_table(part.type())) {
+      part.each_element([&](AnyValue row) {
         constexpr std::size_t pause = 1024;
         if (written_++ % pause == 0) told_(written_, rows_);
         write_part(name, row);
-      }
-    } else if constexpr (model::Object<Part>) {
+      });
+    } else if (part.kind() == TypeKind::object) {
       begin(name);
       fields_of(part);
       end();
-      if constexpr (std::same_as<Part, model::Incident>) write_verdict(part);
-    } else if constexpr (requires { part->field_list; }) {
-      if (part) write_part(name, *part);
+      if (part.is<model::Incident>()) write_verdict(part.as<model::Incident>());
+    } else if (part.kind() == TypeKind::optional && part.type().element->kind == TypeKind::object) {
+      if (const auto content = part.content()) write_part(name, *content);
     }
   }
 
   void write_verdict(const model::Incident& incident) {
-    write_part("verdicts", Verdict{incident.id, incident.time_ns, incident.verdict,
-                                   incident.outcome, incident.device, incident.advice});
-    for (const auto& [figure, value] : incident.proof)
-      write_part("proofs", ProofFigure{incident.id, figure, value});
+    const Verdict verdict{incident.id,      incident.time_ns, incident.verdict,
+                          incident.outcome, incident.device,  incident.advice};
+    write_part("verdicts", AnyValue::of(verdict));
+    for (const auto& [name, value] : incident.proof) {
+      const ProofFigure figure{incident.id, name, value};
+      write_part("proofs", AnyValue::of(figure));
+    }
   }
 
   // Returns the texts of the stack with this id. They are valid until the next call. The rows of a

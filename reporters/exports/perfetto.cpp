@@ -85,7 +85,7 @@ class Trace final : public CommonFile {
  public:
   bool is_binary() const override { return true; }
 
-  void add(const IndexedReport& report, const std::string&) override {
+  void add(const IndexedReport& report, const std::string&, Told) override {
     start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
     end_ns_ = report->process.end_ns.value_or(0);
     if (packets_.empty()) begin_trace();

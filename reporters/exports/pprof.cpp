@@ -71,7 +71,7 @@ class Profile final : public CommonFile {
 
   bool is_binary() const override { return true; }
 
-  void add(const IndexedReport& report, const std::string&) override {
+  void add(const IndexedReport& report, const std::string&, Told) override {
     locations_of_report_.clear();
     mappings_of_report_.clear();
     const std::string process = words_of_process(*report);

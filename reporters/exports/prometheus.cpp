@@ -253,7 +253,7 @@ class Metrics final : public CommonFile {
  public:
   // Two values with the same labels would make the whole file invalid. So of two reports with the
   // same labels, such as a snapshot and the report of the end of its process, the later one counts.
-  void add(const IndexedReport& report, const std::string&) override {
+  void add(const IndexedReport& report, const std::string&, Told) override {
     ValuesOf values(*report);
     ProcessValues taken = values.take();
     const auto [found, is_new] = processes_.try_emplace(values.identity());

@@ -35,7 +35,7 @@ class Snapshot final : public CommonFile {
  public:
   bool is_binary() const override { return true; }
 
-  void add(const IndexedReport& report, const std::string&) override {
+  void add(const IndexedReport& report, const std::string&, Told) override {
     frames_of_report_.clear();
     std::map<model::MaybeId, std::vector<Event>> events;
     for (const model::Device& device : report->devices) events[device.device];

@@ -10,8 +10,6 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
-
 // A report has four levels: the report, a table, a row, the frames of a stack.
 constexpr std::size_t most_levels = 16;
 // A report has no lists in lists. A few of them in a damaged report are accepted here, because a
@@ -22,11 +20,12 @@ constexpr std::size_t most_lists_in_lists = 1000;
 constexpr std::size_t most_properties = 1000;
 
 // Bytes that parts of the parsed tree take, with the heap's own bytes.
-constexpr std::uint64_t bytes_of_value = 2 * sizeof(json);  // a list grows to twice its size
+constexpr std::uint64_t bytes_of_value =
+    2 * sizeof(nlohmann::json);  // a list grows to twice its size
 constexpr std::uint64_t bytes_of_text = 48, bytes_of_list = 40, bytes_of_object = 64;
 constexpr std::uint64_t bytes_of_key = 96;
 
-class Outline final : public nlohmann::json_sax<json> {
+class Outline final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Outline(std::uint64_t most_memory) : most_memory_(most_memory) {}
   const std::string& reason() const { return reason_; }
@@ -52,7 +51,7 @@ class Outline final : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override { return begin(true) && add(bytes_of_list); }
   bool end_object() override { return end(); }
   bool end_array() override { return end(); }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
     return wrong("not JSON");
   }
 
@@ -98,7 +97,7 @@ std::string wrong_outline(std::string_view text, std::uint64_t most_memory,
                           FunctionRef<void(std::size_t bytes)> read, RowsOfTables* rows) {
   Outline outline(most_memory);
   const ToldText told(text, read);
-  if (!json::sax_parse(told.begin(), told.end(), &outline)) return outline.reason();
+  if (!nlohmann::json::sax_parse(told.begin(), told.end(), &outline)) return outline.reason();
   if (rows != nullptr) *rows = outline.take_rows();
   return {};
 }

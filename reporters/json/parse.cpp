@@ -1,6 +1,8 @@
 #include "reporters/json/parse.hpp"
 
+#include <cstdint>
 #include <iterator>
+#include <variant>
 
 namespace cuwarden {
 namespace {
@@ -9,57 +11,10 @@ Complaint unless(bool good, const char* what) {
   return good ? std::nullopt : Complaint(std::string(" is no ") + what);
 }
 
-}  // namespace
-
-Complaint parse(const Json& json, std::string& value) {
-  if (json.is_string()) value = json.get_ref<const std::string&>();
-  return unless(json.is_string(), "text");
-}
-
-Complaint parse(const Json& json, bool& value) {
-  if (json.is_boolean()) value = json.get<bool>();
-  return unless(json.is_boolean(), "true or false");
-}
-
-Complaint parse(const Json& json, model::Proof& proof) {
-  if (!json.is_object()) return " is no object";
-  for (const auto& [name, value] : json.items()) {
-    model::ProofValue& known = proof.emplace_back(name, std::monostate()).second;
-    if (value.is_number_unsigned()) known = value.get<std::uint64_t>();
-    if (value.is_string()) known = value.get<std::string>();
-  }
-  return std::nullopt;
-}
-
-namespace parsing {
-
-Complaint parse_fields(const Json& json, std::span<const Field> fields) {
-  if (!json.is_object()) return " is no object";
-  auto expected = json.begin();  // fields mostly come in the order of their list
-  for (const Field& field : fields) {
-    const auto found =
-        expected != json.end() && expected.key() == field.name ? expected : json.find(field.name);
-    if (found == json.end()) {
-      if (!field.may_lack) return "." + std::string(field.name) + " is missing";
-      continue;
-    }
-    expected = std::next(found);
-    if (const auto wrong = field.parse(*found, field.value))
-      return "." + std::string(field.name) + *wrong;
-  }
-  return std::nullopt;
-}
-
-Complaint parse_elements(const Json& json, std::size_t count, void* first, std::size_t size,
-                         Parse parse) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (const auto wrong = parse(json[i], static_cast<std::byte*>(first) + i * size))
-      return "[" + std::to_string(i) + "]" + *wrong;
-  return std::nullopt;
-}
-
-Complaint parse_number(const Json& json, std::int64_t least, std::uint64_t most, const char* what,
-                       std::uint64_t& number) {
+Complaint parse_number(const Json& json, const model::Type& type, void* value) {
+  const std::size_t bits = 8 * type.size;
+  const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits + (type.is_signed ? 1 : 0));
+  std::uint64_t number = 0;
   bool fits = false;
   if (json.is_number_unsigned()) {
     number = json.get<std::uint64_t>();
@@ -67,10 +22,86 @@ Complaint parse_number(const Json& json, std::int64_t least, std::uint64_t most,
   } else if (json.is_number_integer()) {
     const auto negative = json.get<std::int64_t>();
     number = static_cast<std::uint64_t>(negative);
-    fits = negative >= least;
+    fits = type.is_signed && negative >= -static_cast<std::int64_t>(most) - 1;
   }
-  return unless(fits, what);
+  // The lower bytes come first.
+  if (fits) std::memcpy(value, &number, type.size);
+  return unless(fits, type.is_id ? "id" : type.is_signed ? "whole number" : "number from 0 on");
 }
 
-}  // namespace parsing
+model::ProofValue proof_value(const Json& json) {
+  if (json.is_number_unsigned()) return json.get<std::uint64_t>();
+  if (json.is_string()) return json.get<std::string>();
+  return std::monostate();
+}
+
+Complaint parse_object(const Json& json, const model::Type& type, void* object) {
+  if (!json.is_object()) return " is no object";
+  std::array<void*, model::most_fields> addresses;
+  type.find_fields(object, addresses.data());
+  auto expected = json.begin();  // fields mostly come in the order of their list
+  for (std::size_t i = 0; i < type.fields.size(); ++i) {
+    const model::Field& field = type.fields[i];
+    const auto found =
+        expected != json.end() && expected.key() == field.name ? expected : json.find(field.name);
+    if (found == json.end()) {
+      if (!field.may_lack) return "." + std::string(field.name) + " is missing";
+      continue;
+    }
+    expected = std::next(found);
+    if (const auto wrong = parse(*found, *field.type, addresses[i]))
+      return "." + std::string(field.name) + *wrong;
+  }
+  return std::nullopt;
+}
+
+Complaint parse_list(const Json& json, const model::Type& type, void* list) {
+  if (!json.is_array())
+    return type.element->kind == model::TypeKind::object ? " is no table" : " is no list";
+  void* first = nullptr;
+  if (!type.renew(list, json.size()))
+    return " has not " + std::to_string(type.elements(list, first)) + " entries";
+  type.elements(list, first);
+  for (std::size_t i = 0; i < json.size(); ++i)
+    if (const auto wrong =
+            parse(json[i], *type.element, static_cast<std::byte*>(first) + i * type.element->size))
+      return "[" + std::to_string(i) + "]" + *wrong;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Complaint parse(const Json& json, const model::Type& type, void* value) {
+  switch (type.kind) {
+    case model::TypeKind::flag:
+      if (json.is_boolean()) *static_cast<bool*>(value) = json.get<bool>();
+      return unless(json.is_boolean(), "true or false");
+    case model::TypeKind::number:
+      return parse_number(json, type, value);
+    case model::TypeKind::text:
+      if (json.is_string()) *static_cast<std::string*>(value) = json.get_ref<const std::string&>();
+      return unless(json.is_string(), "text");
+    case model::TypeKind::proof_value:
+      *static_cast<model::ProofValue*>(value) = proof_value(json);
+      return std::nullopt;
+    case model::TypeKind::proof:
+      if (!json.is_object()) return " is no object";
+      for (const auto& [name, member] : json.items())
+        static_cast<model::Proof*>(value)->emplace_back(name, proof_value(member));
+      return std::nullopt;
+    case model::TypeKind::optional: {
+      if (json.is_null()) return std::nullopt;
+      void* content = nullptr;
+      type.renew(value, 1);
+      type.elements(value, content);
+      return parse(json, *type.element, content);
+    }
+    case model::TypeKind::list:
+      return parse_list(json, type, value);
+    case model::TypeKind::object:
+      return parse_object(json, type, value);
+  }
+  return std::nullopt;
+}
+
 }  // namespace cuwarden

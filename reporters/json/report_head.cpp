@@ -10,10 +10,8 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
-
 // Stops the parser as soon as the head is known, or cannot become known any more.
-class HeadParser : public nlohmann::json_sax<json> {
+class HeadParser : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool done() const { return is_ours_ && has_end_; }
   ReportHead take() { return std::move(head_); }
@@ -59,7 +57,7 @@ class HeadParser : public nlohmann::json_sax<json> {
     if (depth_ <= 2) key_ = std::move(name);
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
     return false;
   }
 
@@ -110,7 +108,7 @@ std::optional<ReportHead> read_report_head(int descriptor) {
     text.resize(length);
     if (text.empty() || text.front() != '{') return std::nullopt;
     HeadParser parser;
-    json::sax_parse(text, &parser);
+    nlohmann::json::sax_parse(text, &parser);
     if (parser.done()) return parser.take();
     if (length < wanted) return std::nullopt;
   }

@@ -14,24 +14,10 @@ namespace {
 
 // A table of the report that is being filled.
 struct Table {
-  void* rows = nullptr;                                       // the std::vector of its rows
-  void (*begin)(void* rows, std::size_t expected) = nullptr;  // empties it, and makes room
-  Complaint (*add)(void* rows, const Json& row) = nullptr;    // adds a row
-  std::size_t count = 0;                                      // number of rows that were met
+  const model::Type* type = nullptr;  // description of the list of its rows
+  void* rows = nullptr;               // the list of its rows
+  std::size_t count = 0;              // number of rows that were met
 };
-
-template <class Row>
-Table table_of(std::vector<Row>& rows) {
-  const auto begin = [](void* table, std::size_t expected) {
-    auto& known = *static_cast<std::vector<Row>*>(table);
-    known.clear();
-    known.reserve(expected);
-  };
-  const auto add = [](void* table, const Json& row) {
-    return parse(row, static_cast<std::vector<Row>*>(table)->emplace_back());
-  };
-  return {&rows, begin, add};
-}
 
 // Makes JSON of the parser's events. Adds the rows of tables to the report instead, and leaves out
 // properties of later versions of cuwarden, which this one does not read. The library's own parser
@@ -39,14 +25,15 @@ Table table_of(std::vector<Row>& rows) {
 class RowTaker {
  public:
   RowTaker(model::Report& report, const RowsOfTables& expected) : expected_(expected) {
-    model::each_field(report, [this](std::string_view name, auto& field, auto) {
+    const model::Type& type = model::type_of<model::Report>();
+    std::array<void*, model::most_fields> parts;
+    type.find_fields(&report, parts.data());
+    for (std::size_t i = 0; i < type.fields.size(); ++i) {
+      const auto& [name, part, may_lack] = type.fields[i];
       properties_.insert(name);
-      if constexpr (requires {
-                      requires model::Object<typename std::decay_t<decltype(field)>::value_type>;
-                      field.reserve(0);
-                    })
-        tables_.emplace(name, table_of(field));
-    });
+      if (part->add != nullptr && part->element->kind == model::TypeKind::object)
+        tables_.emplace(name, Table{part, parts[i]});
+    }
   }
 
   // Returns the JSON without the rows.
@@ -132,11 +119,13 @@ class RowTaker {
     if (table_ == nullptr) return;
     const auto expected = expected_.find(table_name_);
     table_->count = 0;
-    table_->begin(table_->rows,
-                  expected == expected_.end() ? 0 : std::min(expected->second, most_expected));
+    table_->type->renew(table_->rows, 0);
+    if (expected != expected_.end())
+      table_->type->reserve(table_->rows, std::min(expected->second, most_expected));
   }
   void add_row(const Json& row) {
-    if (const auto wrong = table_->add(table_->rows, row))
+    const model::Type& type = *table_->type;
+    if (const auto wrong = parse(row, *type.element, type.add(table_->rows)))
       wrong_ = table_name_ + "[" + std::to_string(table_->count) + "]" + *wrong;
   }
 

@@ -16,7 +16,7 @@ class ReportWriter {
 
   template <model::FieldName name>
   void part(const model::FieldType<model::Report, name>& value) {
-    json_.value(name, value);
+    json_.value(name, model::AnyValue::of(value));
   }
   template <model::FieldName name, class PutRows>
   void table(const PutRows& put_rows) {
@@ -25,7 +25,7 @@ class ReportWriter {
     const auto write = [this](const Row& row) {
       constexpr std::size_t pause = 1024;
       if (++rows_ % pause == 0) told_(std::min(rows_, all_), all_);
-      json_.row(row);
+      json_.row(model::AnyValue::of(row));
     };
     put_rows(Put<Row>(write));
     json_.end_table();

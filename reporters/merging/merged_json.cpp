@@ -80,8 +80,8 @@ class Ids {
 
 void write_merged_json(const model::MergedReport& report, Output& output) {
   JsonStream json(output);
-  model::each_field(report,
-                    [&](std::string_view name, const auto& part, auto) { json.part(name, part); });
+  model::AnyValue::of(report).each_field(
+      [&](const model::Field& field, model::AnyValue part) { json.part(field.name, part); });
   json.finish();
 }
 

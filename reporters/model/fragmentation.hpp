@@ -63,8 +63,9 @@ struct SlabClass {
   // the pieces that have most of a slab's live bytes, rounded up. In the table `worst_slab_classes`
   // it is the mean size of a slab's live pieces, rounded up.
   Figure class_bytes;
-  Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
-  Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
+  Figure slab_count;  // number of slabs (the driver's 2 MiB pages) of this size class
+  // Number and bytes of the live pieces (small allocations) in the slabs of this size class.
+  Figure live_count, live_bytes;
   CUWARDEN_FIELDS(device, class_bytes, slab_count, live_count, live_bytes)
 };
 
@@ -178,8 +179,9 @@ struct IncidentSlabClass {
   // Size class of the slabs in bytes, a power of two: the size of the pieces (small allocations)
   // that have most of a slab's live bytes, rounded up.
   Figure class_bytes;
-  Figure slab_count;              // number of slabs (the driver's 2 MiB pages) of the class
-  Figure live_count, live_bytes;  // number and bytes of the live pieces in the class's slabs
+  Figure slab_count;  // number of slabs (the driver's 2 MiB pages) of this size class
+  // Number and bytes of the live pieces (small allocations) in the slabs of this size class.
+  Figure live_count, live_bytes;
   CUWARDEN_FIELDS(incident, class_bytes, slab_count, live_count, live_bytes)
 };
 

@@ -56,8 +56,8 @@ struct Incident {
                     failed_count, last_ns, last_bytes)
 };
 
-// A fact, which is a number, that was known at the first refusal of an incident, such as the
-// device's free bytes. Facts that were unknown have no row.
+// A number that was known at the first refusal of an incident, such as the device's free bytes; the
+// report calls it a fact. Facts that were unknown have no row.
 struct IncidentFact {
   Id incident = 0;   // id of the refused request in the table `incidents`
   std::string fact;  // name of the fact, such as "free_bytes" (of the device) or "max_mappings"

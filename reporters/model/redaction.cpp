@@ -5,15 +5,19 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
+#include "reporters/model/types.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/replace_all.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 namespace {
+
+using model::AnyValue;
+using model::TypeKind;
 
 constexpr std::string_view unnamed_path = "(path)";
 
@@ -36,26 +40,28 @@ void replace_word(std::string& text, std::string_view word, std::string_view by)
   }
 }
 
-// Calls visit(text, in_sentence) for each text of a struct. A text is a sentence by its field's
-// name. Not inlined: a function with the code of all tables takes long to compile.
-template <class Value, class Visit>
-[[gnu::noinline]] void each_text(Value& value, bool in_sentence, const Visit& visit) {
-  using Plain = std::remove_cv_t<Value>;
-  if constexpr (std::is_same_v<Plain, std::string>) {
-    visit(value, in_sentence);
-  } else if constexpr (model::Object<Plain>) {
-    model::each_field(value, [&](std::string_view name, auto& field, auto) {
-      constexpr std::string_view sentences[] = {"reasons", "advice",  "value",
-                                                "where",   "library", "reclaimer"};
-      each_text(field, in_sentence || std::ranges::count(sentences, name) != 0, visit);
-    });
-  } else if constexpr (std::is_same_v<Plain, model::Proof>) {
-    for (auto& [name, figure] : value)
-      if (auto* const text = std::get_if<std::string>(&figure)) visit(*text, in_sentence);
-  } else if constexpr (requires { value.has_value(); }) {
-    if (value) each_text(*value, in_sentence, visit);
-  } else if constexpr (requires { value.begin(); }) {
-    for (auto& element : value) each_text(element, in_sentence, visit);
+// Calls visit(text, in_sentence) for each text of a value. A text is in a sentence if it lies in a
+// field of a certain name. `in_sentence`: true if the value lies in such a field.
+void each_text(AnyValue value, bool in_sentence,
+               FunctionRef<void(const std::string& text, bool in_sentence)> visit) {
+  switch (value.kind()) {
+    case TypeKind::text:
+      return visit(value.as<std::string>(), in_sentence);
+    case TypeKind::proof:
+      for (const auto& [name, figure] : value.as<model::Proof>())
+        if (const auto* const text = std::get_if<std::string>(&figure)) visit(*text, in_sentence);
+      return;
+    case TypeKind::optional:
+    case TypeKind::list:
+      return value.each_element([&](AnyValue each) { each_text(each, in_sentence, visit); });
+    case TypeKind::object:
+      return value.each_field([&](const model::Field& field, AnyValue each) {
+        constexpr std::string_view sentences[] = {"reasons", "advice",  "value",
+                                                  "where",   "library", "reclaimer"};
+        each_text(each, in_sentence || std::ranges::count(sentences, field.name) != 0, visit);
+      });
+    default:
+      return;
   }
 }
 
@@ -67,7 +73,8 @@ class Redaction {
     for (const model::Frame& frame : report.frames) add_file(frame.file);
     add_name(report.process.host.value_or(""), "host");
     for (const model::DeviceProcess& other : report.device_processes) add_process(other);
-    each_text(report, false, [this](const std::string& text, bool) { add_user(text); });
+    each_text(AnyValue::of(report), false,
+              [this](const std::string& text, bool) { add_user(text); });
   }
 
   // Redacts a field that is one path.
@@ -178,10 +185,12 @@ void redact(model::Report& report) {
   }
   for (model::Module& module : report.modules) redaction.path(module.path);
   for (model::Frame& frame : report.frames) redaction.path(frame.file);
-  model::each_field(report, [&](std::string_view name, auto& part, auto) {
-    if (name != "schema" && name != "modules")
-      each_text(part, false,
-                [&](std::string& text, bool is_sentence) { redaction.text(text, is_sentence); });
+  AnyValue::of(report).each_field([&](const model::Field& field, AnyValue part) {
+    if (field.name == "schema" || field.name == "modules") return;
+    each_text(part, false, [&](const std::string& text, bool is_sentence) {
+      // The report may be changed.
+      redaction.text(const_cast<std::string&>(text), is_sentence);
+    });
   });
   if (report.memory_cgroup && report.memory_cgroup->path) report.memory_cgroup->path = "/";
   report.redacted = true;

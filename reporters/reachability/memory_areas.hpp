@@ -24,13 +24,16 @@ struct Range {
 
 // The use of an area of memory, as far as it matters to a search for pointers.
 enum class AreaUse : std::uint8_t {
-  not_looked_at,   // device files, and memory of the kernel such as the vDSO
+  // Device files other than those of `anonymous`, and memory of the kernel such as the vDSO.
+  not_looked_at,
   driver_library,  // code and data of the CUDA driver's own libraries
   own,             // code and data of cuwarden
-  library,         // code and data of another file
+  library,         // code and data of another file, outside /dev
   heap,            // the main heap of libc's malloc ("[heap]")
   stack,           // the first thread's stack ("[stack]")
-  anonymous,       // any other memory
+  // Memory without a file, such as the stacks of other threads. Also mapped files whose paths begin
+  // with /dev/zero, /dev/shm/ or /dev/hugepages.
+  anonymous,
 };
 
 // An area of a process's address space: a line of /proc/PID/maps.

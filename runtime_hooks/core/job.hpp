@@ -68,12 +68,12 @@ inline constexpr std::array<RankVariable, 11> rank_variables{{
     {"LSF_PM_TASKID", 1},  // blaunch.
     {"RANK"},              // torchrun.
 }};
-// An environment variable that torchrun sets beside RANK. torchrun's workers share one task of the
-// scheduler, which may have given the task a rank of its own. So if this variable is set, even to
-// an empty value, RANK is looked up before all other rank variables.
+// Name of an environment variable that torchrun sets beside RANK. torchrun's workers share one task
+// of the scheduler, which may have given the task a rank of its own. So if this variable is set,
+// even to an empty value, RANK is looked up before all other rank variables.
 inline constexpr std::string_view torchrun_variable = "TORCHELASTIC_RUN_ID";
-// An environment variable that is BATCH in a batch script of Slurm (is_slurm_task()). Programs that
-// srun starts in the script inherit the value.
+// Name of an environment variable that Slurm sets to BATCH for a batch script (is_slurm_task()).
+// Programs that srun starts in the script inherit the value.
 inline constexpr std::string_view batch_variable = "ENVIRONMENT";
 
 // Returns the number in `text`, which has 1 to 9 decimal digits and nothing else; none for any

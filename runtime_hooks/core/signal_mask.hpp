@@ -16,7 +16,7 @@ namespace cuwarden {
 // A set of signals, in the form that the kernel takes: bit N - 1 is set if signal N is in the set.
 using SignalSet = std::uint64_t;
 
-// Returns the set of the signals with these numbers, such as SIGSEGV.
+// Returns the set of the signals with these numbers, such as SIGSEGV. Each is from 1 to 64.
 constexpr SignalSet signal_set(std::initializer_list<int> signals) noexcept {
   SignalSet set = 0;
   for (const int signal : signals) set |= SignalSet{1} << (signal - 1);

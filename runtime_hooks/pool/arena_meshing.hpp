@@ -145,7 +145,8 @@ class Arena::Meshing {
     // The address of a page that uses the memory, if the arena had the memory before this pass of
     // meshing; 0 for new memory.
     CUdeviceptr at = 0;
-    // Number of the arena's run that uses this memory; 0 for new memory to which no page was moved.
+    // Number of the arena's run that uses the target's memory, from 1. 0 for new memory to which no
+    // page was moved.
     RunIndex run = 0;
     // Number of the item of which a page was copied whole to this memory; no_item: none was.
     std::uint32_t whole_item = no_item;

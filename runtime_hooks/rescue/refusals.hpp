@@ -60,8 +60,8 @@ class Refusals {
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
   // Counts a request that the driver has refused for lack of memory and that cuwarden does not try
-  // to serve. If the settings allow cuwarden's pool, the pool then gives its unused memory of the
-  // device back, since the program may repeat the request.
+  // to serve. If the settings allow cuwarden's pool, the pool's unused memory is then given back to
+  // the device, since the program may repeat the request.
   void refused(const tracking::Caller&, const tracking::Allocation& asked_for) noexcept;
   // To be called after the driver or cuwarden's pool has served a request that the driver did not
   // refuse. If the thread's last refused request equals this one and failed in the last 10 s, the
@@ -82,8 +82,8 @@ class Refusals {
   Rescued rescue(const RefusedCall&, LeftOut spill_obstacle);
   // Counts a refused request that cuwarden does not try to serve. `result`: the driver's answer.
   // `obstacle`: the reason why no rung is tried. `given_back_bytes`: bytes that the driver gave
-  // back to make room before it refused; 0: none. If the settings allow cuwarden's pool, the pool
-  // then gives its unused memory of the device back.
+  // back to make room before it refused; 0: none. If the settings allow cuwarden's pool, the pool's
+  // unused memory is then given back to the device.
   void refused(const tracking::Caller&, const Request&, CUresult result, LeftOut obstacle,
                std::uint64_t given_back_bytes = 0) noexcept;
   // Returns an incident for a refusal that is not counted yet, with the facts that the call itself

@@ -215,6 +215,7 @@ struct Rescue {
 struct Rung {
   ledger::Rung name;  // the rung's name in ledger and report
   // Returns the reason why the rung is left out in this rescue; LeftOut::none if it is to be tried.
+  // The pointer is never null.
   LeftOut (*obstacle)(Rescue&);
   // Makes the attempt, and asks the driver again if it may have made room. Returns `served` if the
   // request was granted. Null for a rung that has `run_each`.

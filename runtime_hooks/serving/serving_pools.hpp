@@ -330,8 +330,9 @@ class ServingPools final : public tracking::ReadingListener {
                                        DeviceOrdinal) noexcept;
   // Writes the pool's figures on the device to the ledger.
   void note_pool(DeviceOrdinal) noexcept;
-  // Writes the pool's figures on the device to the ledger at every sixteenth request that the pool
-  // serves. So a report after a kill lacks the last few requests at most.
+  // Counts a request that the pool has served. At every sixteenth one, on any device, writes the
+  // pool's figures on the given device to the ledger. So a report after a kill lacks the last few
+  // requests at most.
   void note_pool_now_and_then(DeviceOrdinal) noexcept;
   // Writes the figures of the pool of page-locked memory to the ledger: number and bytes of the
   // requests that it has served, and the bytes that it holds.

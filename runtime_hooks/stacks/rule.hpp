@@ -50,8 +50,8 @@ class Rule {
   constexpr Rule() = default;
   // Makes a rule from the result of word().
   constexpr explicit Rule(std::uint32_t word) noexcept : word_(word) {}
-  // Makes a rule for a special frame. `argument` has a meaning only for `plt`: at this offset in
-  // bytes in the 16-byte stub, and after it, two words are on the stack; before it, one.
+  // Makes a rule for a special frame. `argument` has a meaning only for `plt`, whose stub has 16
+  // bytes: the offset (0 to 15) from which on two words are on the stack, instead of one.
   constexpr explicit Rule(Special kind, std::uint32_t argument = 0) noexcept
       : word_(argument << 3 | static_cast<std::uint32_t>(kind) << cfa_shift) {}
 

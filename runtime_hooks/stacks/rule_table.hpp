@@ -51,8 +51,8 @@ class RuleTable {
   // slot is empty, or has the rule of another code address.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
-  // Returns the rule for leaving the frame that goes on at `pc` (a return address), from any slot;
-  // an empty rule if the table has none.
+  // Returns the rule for leaving the frame that goes on at `pc` (a return address); an empty rule
+  // if the table has none. Looks into each of the four slots in which the rule may lie.
   Rule find(std::uint64_t pc) const noexcept {
     if (pc >> pc_bits != 0) return {};
     const std::uint64_t mixed = mix(pc);

@@ -57,10 +57,12 @@ class Captures {
   void end_wait() noexcept { waits_.fetch_sub(1); }
 
   // True if a capture in progress forbids the calling thread to allocate memory: the driver would
-  // refuse, and end the capture. True also if a capture is in progress of which the mode and the
-  // thread are not known. A capture forbids allocations to its own thread unless its mode is
-  // RELAXED, and to all threads if its mode is GLOBAL. `mode`: the calling thread's own mode. With
-  // THREAD_LOCAL, only the thread's own captures forbid allocations to it; with RELAXED, none does.
+  // refuse, and end the capture. `mode`: the calling thread's own capture mode
+  // (cuThreadExchangeStreamCaptureMode). With RELAXED, no capture forbids allocations. With
+  // THREAD_LOCAL, the captures that the thread began do, unless a capture's own mode is RELAXED.
+  // With GLOBAL, GLOBAL captures of other threads do, too. A capture in progress whose mode and
+  // thread are not remembered forbids allocations unless `mode` is RELAXED. So does any capture in
+  // progress if the object's lock cannot be had.
   bool forbid_allocations(CUstreamCaptureMode mode) noexcept;
 
   // Makes seen() true from now on. Must be called after the driver has begun a stream capture, also

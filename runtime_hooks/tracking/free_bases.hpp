@@ -40,7 +40,8 @@ class FreeBases {
     Version version = 0;  // the base's version when of() was called
   };
 
-  // Returns the device's base; Base::is_known is false if it has none.
+  // Returns the device's base, the reading of its free memory to which later readings are compared.
+  // Base::is_known is false if the device has none.
   Base of(DeviceOrdinal device) noexcept {
     const Locked locked(lock_);
     if (!locked || !is_kept(device)) return {};
@@ -54,9 +55,9 @@ class FreeBases {
     is_watched_.store(true);
     return of(device).version;
   }
-  // Makes a reading with these free bytes the device's base. `by_own`: Base::by_own. `begun`: the
-  // result of reading_begins(). Does nothing if a base was forgotten since then, or if the device's
-  // base was replaced.
+  // Makes a reading with these free bytes the device's base, to which later readings are compared.
+  // `by_own`: Base::by_own. `begun`: the result of reading_begins(). Does nothing if a base was
+  // forgotten since then, or if the device's base was replaced.
   void set(DeviceOrdinal device, std::uint64_t free_bytes, Version begun,
            bool by_own = false) noexcept {
     const Locked locked(lock_);
@@ -72,10 +73,10 @@ class FreeBases {
   static bool none_forgotten_between(Version one, Version other) noexcept {
     return one >> serial_bits == other >> serial_bits;
   }
-  // Subtracts from the device's base the bytes that a call has taken and that are entered in the
-  // ledger; adds them if `bytes` is negative (given back). `before`: the version of the device's
-  // base before the call. If a base was forgotten since then, the present one may have been read in
-  // the middle of the call. All bases are forgotten in that case.
+  // Subtracts from the device's base (a reading of its free memory) the bytes that a call has taken
+  // and that are entered in the ledger. Adds them if `bytes` is negative (given back). `before`:
+  // the version of the device's base before the call. If a base was forgotten since then, the
+  // present one may have been read in the middle of the call. All bases are forgotten in that case.
   void took(DeviceOrdinal device, std::int64_t bytes, Version before) noexcept {
     if (bytes == 0) return;
     const Locked locked(lock_);
@@ -86,14 +87,15 @@ class FreeBases {
     else
       memory_may_change();
   }
-  // Makes the device's base inexact (Base::is_exact), because a call that may have taken or given
-  // back memory of the device was not measured.
+  // Makes the device's base (a reading of its free memory) inexact (Base::is_exact), because a call
+  // that may have taken or given back memory of the device was not measured.
   void was_not_measured(DeviceOrdinal device) noexcept {
     const Locked locked(lock_);
     if (locked && is_kept(device)) stored_[device.value].is_exact = false;
   }
-  // Forgets the bases of all devices. To be called at each call that may change the memory of some
-  // device, before the change or after it. Costs one load if there is no base to forget.
+  // Forgets the bases of all devices (readings of free memory, to which later readings are
+  // compared). To be called at each call that may change the memory of some device, before the
+  // change or after it. Costs one load if there is no base to forget.
   void memory_may_change() noexcept {
     if (!is_watched_.load(std::memory_order_relaxed)) return;
     is_watched_.store(false);
@@ -101,7 +103,8 @@ class FreeBases {
   }
 
  private:
-  // A device's base as it is kept. It is known while `epoch` is equal to `epoch_`.
+  // A device's base (a reading of its free memory) as it is kept. It is known while `epoch` is
+  // equal to `epoch_`.
   struct Stored {
     std::uint64_t free_bytes = 0, epoch = 0;
     std::uint64_t serial = 0;               // number of times that the device's base was set
@@ -119,9 +122,10 @@ class FreeBases {
   // Guards `stored_`. Its holder calls neither the driver nor the program, and takes no other lock.
   FutexLock lock_;
   Stored stored_[LiveContexts::device_limit];
-  // Rises each time that bases are forgotten.
+  // Number that rises each time that bases (readings of free memory) are forgotten.
   std::atomic<std::uint64_t> epoch_{1};
-  // True if a base was set, or a reading begun, since the bases were last forgotten.
+  // True if a base (a reading of a device's free memory) was set, or a reading begun, since the
+  // bases were last forgotten.
   std::atomic<bool> is_watched_{false};
 };
 

@@ -26,7 +26,7 @@ struct ProcessFacts {
   std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
   // true if the process's uid is known, and is not the caller's real uid
   bool is_of_another_user = false;
-  // Owners that the process's cgroup names; empty: it names none.
+  // Owners of the process, found in the path of its cgroup. Empty: the path names no such owner.
   std::string job;        // id of the Slurm job
   std::string container;  // id of the container; for LXC its name
   std::string pod;        // uid of the Kubernetes pod, with dashes

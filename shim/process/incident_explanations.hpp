@@ -38,8 +38,9 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Writes the line about the incident that settled() has kept, if there is one: the program gets
   // the error now. `IncidentId`: row of the incident in the ledger.
   void failed_again(const rescue::Incident&, IncidentId) noexcept override;
-  // Writes the lines that are still kept, since no allocator has repeated these requests. To be
-  // called when the process ends.
+  // Writes the lines about refused requests that settled() has kept and failed_again() has not
+  // written. Leaves out incidents whose requests were all served in the end. To be called when the
+  // process ends; does nothing before begin().
   void end() noexcept;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -289,27 +290,40 @@ std::string settings_of(const IndexedReport& report) {
 }  // namespace
 
 std::string page_report(const IndexedReport& report, const std::string& path,
-                        StacksOfReport& stacks) {
+                        StacksOfReport& stacks,
+                        FunctionRef<void(std::size_t tables, std::size_t all)> told) {
+  // A table of the page, by its name there.
+  struct Table {
+    const char* name;
+    std::function<std::string()> text;
+  };
   PageStacks& page = stacks.page();
+  const Table tables[] = {
+      {"process", [&] { return process_of(report, path); }},
+      {"summary", [&] { return page_summary(report, stacks); }},
+      {"lacks", [&] { return lacks_of(report); }},
+      {"devices", [&] { return devices_of(report); }},
+      {"accounts", [&] { return accounts_of(report); }},
+      {"totals", [&] { return totals_of(report); }},
+      {"timeline", [&] { return timeline_of(report); }},
+      {"incidents", [&] { return incidents_of(report, stacks); }},
+      {"holders", [&] { return holders_of(report, stacks); }},
+      {"groups", [&] { return groups_of(report, stacks, page); }},
+      {"peaks", [&] { return peaks_of(report, stacks, page); }},
+      {"sites", [&] { return sites_of(report, stacks, page); }},
+      {"objects", [&] { return objects_of(report, stacks, page); }},
+      {"allocated", [&] { return allocated_of(report, stacks, page); }},
+      {"steps", [&] { return steps_of(report, page); }},
+      {"frameworks", [&] { return frameworks_of(report); }},
+      {"slabs", [&] { return page_slabs(report, stacks); }},
+      {"settings", [&] { return settings_of(report); }},
+  };
   PageJson object("{}");
-  object.add("process", process_of(report, path))
-      .add("summary", page_summary(report, stacks))
-      .add("lacks", lacks_of(report))
-      .add("devices", devices_of(report))
-      .add("accounts", accounts_of(report))
-      .add("totals", totals_of(report))
-      .add("timeline", timeline_of(report))
-      .add("incidents", incidents_of(report, stacks))
-      .add("holders", holders_of(report, stacks))
-      .add("groups", groups_of(report, stacks, page))
-      .add("peaks", peaks_of(report, stacks, page))
-      .add("sites", sites_of(report, stacks, page))
-      .add("objects", objects_of(report, stacks, page))
-      .add("allocated", allocated_of(report, stacks, page))
-      .add("steps", steps_of(report, page))
-      .add("frameworks", frameworks_of(report))
-      .add("slabs", page_slabs(report, stacks))
-      .add("settings", settings_of(report));
+  std::size_t done = 0;
+  for (const Table& table : tables) {
+    object.add(table.name, table.text());
+    told(++done, std::size(tables));
+  }
   return object.text();
 }
 

@@ -104,7 +104,8 @@ struct RequestUnderWay {
 // row.
 struct Incident {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t group;               // the group's row in the groups table
+  // Row in the groups table of the group (call site) that made the request; never 0.
+  std::uint32_t group;
   std::uint32_t thread;   // row in the threads table of the thread that asked; 0: unknown
   std::int32_t result;    // CUresult with which the driver refused the request
   std::uint64_t time_ns;  // time of the first refusal, since process start
@@ -144,7 +145,7 @@ struct Incident {
 struct IncidentHolder {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // the incident's row in the incidents table
-  std::uint32_t group;               // the group's row in the groups table
+  std::uint32_t group;               // row of the group of allocations in the groups table; never 0
   std::uint32_t reserved;
   std::uint64_t count, bytes;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its

@@ -293,7 +293,7 @@ static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 // The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
 // line.
 struct GroupShard {
-  std::uint32_t group;  // the group's row in the groups table
+  std::uint32_t group;  // row in the groups table of the group that `counters` belongs to; never 0
   std::uint32_t shard;  // number of the thread's shard
   std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;

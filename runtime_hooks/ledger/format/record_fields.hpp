@@ -9,8 +9,8 @@
 
 namespace cuwarden::ledger {
 
-// The fields of an allocation record (struct Record), without its key (space and address) and its
-// `state`.
+// The fields of an allocation record (struct Record), without its key (space and address), its
+// `state` and its `mappings`.
 struct RecordFields {
   GroupId group;              // group that counts the allocation; 0: none
   ByteCount bytes;            // size as the program requested it; 0: unknown

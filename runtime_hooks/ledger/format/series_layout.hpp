@@ -12,7 +12,8 @@ namespace cuwarden::ledger {
 // A part of a series' timeline: a span of time that is Series::width_ns long.
 struct Bucket {
   // Highest live bytes from the span's beginning to its end. 0: the live bytes did not change in
-  // the span, and are those at the end of the bucket before.
+  // the span. They are then those at the end of the timeline's previous bucket; 0 bytes in the
+  // first bucket.
   std::atomic<std::uint64_t> max_bytes;
   // Live bytes at the span's end. Not valid in the newest bucket, nor if `max_bytes` is 0.
   std::atomic<std::uint64_t> last_bytes;

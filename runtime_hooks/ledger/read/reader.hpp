@@ -32,9 +32,9 @@ class Reader {
   // Returns the facts in the ledger's header.
   ProcessView process() const noexcept;
 
-  // Returns the number of this table's rows in use, including row 0, which is reserved except in
-  // the hooks table. So rows are numbered up to the result - 1. Rows that the bytes lack, or beyond
-  // a limit for the table, do not count.
+  // Returns the number of rows in use of a region (table or heap of bytes), row 0 included. Rows
+  // are numbered from 0 to the result - 1. Row 0 is reserved, except in the hooks table. Rows
+  // beyond the end of the reader's bytes, or beyond the region's limit, do not count.
   std::uint64_t rows(RegionId) const noexcept;
   // Returns a copy of this row of the records table: one live allocation. This and the other
   // functions that take a `row` return null if the row is unused, half-written or damaged.

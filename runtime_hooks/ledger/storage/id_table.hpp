@@ -76,8 +76,9 @@ class IdTable {
   // The index's hash table, at the start of a mapping of its own.
   struct Slots {
     std::uint64_t mask;  // number of slots - 1
-    // Array of mask + 1 slots, which goes on behind the object. Upper 32 bits of a slot: upper half
-    // of a row's hash. Lower 32 bits: the row. A slot of 0 is empty.
+    // The hash table's mask + 1 slots; only the first lies inside the object, the others behind it.
+    // Upper 32 bits of a slot: upper half of a row's hash. Lower 32 bits: the row. A slot of 0 is
+    // empty.
     std::atomic<std::uint64_t> slot[1];
   };
 

@@ -51,8 +51,9 @@ class Interpreter {
   // Fills the chain with the calling thread's Python frames, innermost first. The thread must be
   // inside the interpreter: is_run_between() or has_evaluation() is true. `state` is the result of
   // state_of_thread(), not 0. Returns false, with the chain empty, if the thread has no Python
-  // frame or the interpreter has begun to end. Returns false, too, if is_implausible() is true
-  // after the call, or if a seccomp filter forbids the check of the first frames.
+  // frame or the interpreter has begun to end. Returns false with an empty chain, too, if
+  // is_implausible() is true after the call, or if a seccomp filter forbids the check of the first
+  // frames.
   bool read(std::uint64_t state, FrameChain&) noexcept;
   // True if the calling thread has exactly the Python frames `known`; faster than read(). `known`:
   // the frames of a chain that read() gave earlier, innermost first, not empty. Groups of frames

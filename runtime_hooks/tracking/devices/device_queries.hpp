@@ -25,9 +25,9 @@ class DeviceQueries {
   // Returns the calling thread's current context and its device, from the driver. May change errno.
   CurrentContext current_unguarded() const noexcept;
   // Returns the calling thread's current context and its device. Must be called only after the
-  // driver has served a request in the current context, since it is not checked if the context has
-  // ended. If the process sees a single device, the driver is not asked for the context's device,
-  // which saves time. May change errno.
+  // driver has served a request in the current context: the function may skip the check that the
+  // context has not ended. If the process sees a single device, the function saves time by not
+  // asking the driver for the context's device. May change errno.
   CurrentContext current_that_served() noexcept;
   // Returns the context that the stream belongs to. For a default stream, or if the driver does not
   // say, returns the calling thread's current context; 0 if there is none.

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "reporters/words/printable.hpp"
@@ -24,9 +25,10 @@ std::string object_with(const std::type_identity_t<Value>& value) {
   FILE* const file = std::tmpfile();
   const auto output = std::make_unique<Output>(fileno(file));
   JsonStream json(*output);
-  json.value("value", value);
+  json.value("value", model::AnyValue::of(value));
   json.begin_table("rows");
-  json.row(Row<Value>{value});
+  const Row<Value> row{value};
+  json.row(model::AnyValue::of(row));
   json.end_table();
   json.finish();
   EXPECT_EQ(output->finish(), 0);

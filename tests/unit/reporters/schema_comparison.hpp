@@ -3,13 +3,11 @@
 
 #include <set>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "reporters/json/parse.hpp"
-#include "reporters/model/fields.hpp"
+#include "reporters/model/types.hpp"
 
 namespace cuwarden::test {
 
@@ -24,22 +22,20 @@ class SchemaComparison {
   // Returns a line for each difference that was found so far.
   const std::vector<std::string>& differences() const { return differences_; }
 
-  // Compares the fields of `Struct` with the properties that the schema describes. `path`: position
-  // of the object in the report, for messages; empty for the report itself. `description`: the part
-  // of the schema that describes the object.
-  template <class Struct>
-  void compare_object(const std::string& path, const Json& description) {
+  // Compares the fields of a struct, whose description in the model is `type`, with the properties
+  // that the schema describes. `path`: position of the object in the report, for messages; empty
+  // for the report itself. `description`: the part of the schema that describes the object.
+  void compare_object(const std::string& path, const model::Type& type, const Json& description) {
     const Json& properties = description.at("properties");
     Names listed, described;
     const auto required = description.value("required", Names());
-    model::each_field(model_of<Struct>, [&](std::string_view name, const auto& field, auto at) {
-      const std::string inner = path + "." + std::string(name);
+    for (const model::Field& field : type.fields) {
+      const std::string name(field.name), inner = path + "." + name;
       listed.emplace(name);
-      if (!model::may_lack<Struct>[at] && !required.contains(std::string(name)))
+      if (!field.may_lack && !required.contains(name))
         differ(inner + ": the model does not do without it, and the schema does not require it");
-      if (properties.contains(name))
-        compare<std::remove_cvref_t<decltype(field)>>(inner, properties.at(std::string(name)));
-    });
+      if (properties.contains(name)) compare(inner, *field.type, properties.at(name));
+    }
     for (const auto& [name, property] : properties.items()) described.insert(name);
     for (const std::string& name : described)
       if (!listed.contains(name)) differ(path + "." + name + ": not in the model");
@@ -48,39 +44,38 @@ class SchemaComparison {
   }
 
  private:
-  // An object of the struct, to list its fields.
-  template <class Struct>
-  static inline const Struct model_of{};
-
   // Compares one field's type with its description in the schema. `path`: position of the field in
   // the report, for messages. `may_be_null`: true if the field may be null in the report.
-  template <class Value>
-  void compare(const std::string& path, const Json& description, bool may_be_null = false) {
-    if constexpr (parsing::is_optional<Value>)
-      return compare<typename Value::value_type>(path, description, true);
+  void compare(const std::string& path, const model::Type& type, const Json& description,
+               bool may_be_null = false) {
+    if (type.kind == model::TypeKind::optional)
+      return compare(path, *type.element, description, true);
     const Names types = types_of(description);
     if (types.contains("null") && !may_be_null)
       differ(path + ": null in the schema, and never in the model");
-    if (!types.contains(json_type<Value>()))
-      differ(path + ": " + json_type<Value>() + " in the model, and not in the schema");
-    if constexpr (model::Object<Value>)
-      compare_object<Value>(path, description);
-    else if constexpr (!parsing::is_optional<Value> &&
-                       requires { requires model::Object<typename Value::value_type>; })
-      compare_object<typename Value::value_type>(path + "[]", resolved(description.at("items")));
+    if (!types.contains(json_type(type)))
+      differ(path + ": " + json_type(type) + " in the model, and not in the schema");
+    if (type.kind == model::TypeKind::object)
+      compare_object(path, type, description);
+    else if (type.kind == model::TypeKind::list && type.element->kind == model::TypeKind::object)
+      compare_object(path + "[]", *type.element, resolved(description.at("items")));
   }
 
-  // Returns the name of the JSON type of values of type `Value`.
-  template <class Value>
-  static std::string json_type() {
-    if constexpr (model::Object<Value> || std::is_same_v<Value, model::Proof>)
-      return "object";
-    else if constexpr (std::is_same_v<Value, std::string>)
-      return "string";
-    else if constexpr (std::is_same_v<Value, bool>)
-      return "boolean";
-    else
-      return std::is_integral_v<Value> ? "integer" : "array";
+  // Returns the name of the JSON type of values of a type of the model.
+  static std::string json_type(const model::Type& type) {
+    switch (type.kind) {
+      case model::TypeKind::object:
+      case model::TypeKind::proof:
+        return "object";
+      case model::TypeKind::text:
+        return "string";
+      case model::TypeKind::flag:
+        return "boolean";
+      case model::TypeKind::number:
+        return "integer";
+      default:
+        return "array";
+    }
   }
 
   // Returns the part of the schema to which the description refers; the description itself if it
@@ -119,7 +114,7 @@ class SchemaComparison {
 template <class Struct>
 std::vector<std::string> differences_from_schema(const Json& schema) {
   SchemaComparison comparison(schema);
-  comparison.compare_object<Struct>("", schema);
+  comparison.compare_object("", model::type_of<Struct>(), schema);
   return comparison.differences();
 }
 

@@ -10,6 +10,7 @@
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 
 namespace cuwarden {
@@ -49,9 +50,18 @@ std::optional<std::string> LeakChecks::doubt_about(const IndexedReport& report) 
   return unlisted_leaks(report, shown_.module, check);
 }
 
+void add_leaks_of(const std::string& path, const IndexedReport& report, const std::string& module,
+                  const Style& style, LeaksByFingerprint& leaks) {
+  std::optional<Progress> progress;
+  add_leaks_of(report, module, style, leaks, [&](std::size_t rows, std::size_t all) {
+    if (!progress) progress.emplace("comparing leaks of " + path, all);
+    progress->done(rows);
+  });
+}
+
 void LeakChecks::add(const std::string& path, const IndexedReport& report) {
   if (!options_.is_asked_for() && !before_) return;
-  add_leaks_of(report, shown_.module, style_, now_);
+  add_leaks_of(path, report, shown_.module, style_, now_);
   add_suppressed_of(report, suppressed_);
   has_reports_ = true;
   if (doubt_) return;

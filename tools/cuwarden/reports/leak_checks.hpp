@@ -36,6 +36,11 @@ struct CheckOptions {
 // line if it cannot be read.
 std::optional<LeaksByFingerprint> read_baseline(const std::string& path);
 
+// Adds the leaks of the report, which was read from the file at `path`, to the last parameter, and
+// shows on a terminal how far that is. `module`: as for each_leak().
+void add_leaks_of(const std::string& path, const IndexedReport&, const std::string& module,
+                  const Style&, LeaksByFingerprint&);
+
 // Collects the leaks of one or several reports, and checks them.
 class LeakChecks {
  public:

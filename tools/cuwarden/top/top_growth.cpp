@@ -6,6 +6,7 @@
 
 #include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 
 namespace cuwarden {
@@ -18,7 +19,7 @@ constexpr std::uint64_t share = 50;
 void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   const std::uint64_t start_ns = reader.process().start_monotonic_ns;
   if (now_ns < next_look_ns_ || now_ns < start_ns + least_growth_ns) return;
-  const std::uint64_t begun_ns = monotonic_ns();
+  const std::uint64_t begun_ns = time_ns_of(CLOCK_MONOTONIC);
   rates_.clear();
   devices_.clear();
   const auto sums = std::make_unique<ledger::GroupSums>();
@@ -39,7 +40,7 @@ void GrowingGroups::look(const ledger::Reader& reader, std::uint64_t now_ns) {
   const std::vector<LeakGroup> blocks = take_blocks(groups);
   devices_ = growth_of_devices(reader, groups, blocks);
   for (DeviceGrowth& device : devices_) device.fastest = nullptr;  // the groups are gone
-  next_look_ns_ = now_ns + (monotonic_ns() - begun_ns) * (share + 1);
+  next_look_ns_ = now_ns + (time_ns_of(CLOCK_MONOTONIC) - begun_ns) * (share + 1);
 }
 
 std::optional<GrowingGroups::Rate> GrowingGroups::rate_of(std::uint32_t group) const {

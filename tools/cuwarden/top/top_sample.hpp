@@ -42,8 +42,6 @@ struct Sample {
   std::uint64_t rescues = 0;
 };
 
-// Returns the present time of CLOCK_MONOTONIC, in nanoseconds.
-std::uint64_t monotonic_ns();
 // Reads the present numbers of a process from its ledger. `Reader`: reads that ledger.
 Sample take_sample(const ledger::Reader&);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "reporters/tables/process_facts.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/top/top_waiting.hpp"
 
@@ -21,7 +22,7 @@ bool Watched::sample() {
 }
 
 void Watched::look_for_growth() {
-  if (!ended_) growing_.look(reader(), monotonic_ns());
+  if (!ended_) growing_.look(reader(), time_ns_of(CLOCK_MONOTONIC));
 }
 
 WatchedProcess Watched::view() const {
@@ -30,7 +31,7 @@ WatchedProcess Watched::view() const {
 
 std::vector<WaitingRow> Watched::waiting(bool waits_for_names, std::string CallSiteName::*where) {
   std::vector<WaitingRow> rows;
-  std::vector<WaitingRequest> requests = waiting_requests(view(), monotonic_ns());
+  std::vector<WaitingRequest> requests = waiting_requests(view(), time_ns_of(CLOCK_MONOTONIC));
   if (requests.empty()) return rows;
   std::vector<std::uint32_t> groups;
   for (const WaitingRequest& request : requests) groups.push_back(request.group);

@@ -68,12 +68,13 @@ int diff_verb(const DiffVerb& verb) {
   const OptionsForReports options{.module = !verb.text.module.empty(),
                                   .suppressions = !verb.suppressions.empty(),
                                   .symbols = !verb.symbol_folders.empty()};
-  before_side.given = each_given_report({verb.before}, names, patterns, options,
-                                        [&](const std::string&, const IndexedReport& report) {
-                                          add_leaks_of(report, verb.text.module, style, before);
-                                          before_side.add(report);
-                                          modules.add(report);
-                                        });
+  before_side.given =
+      each_given_report({verb.before}, names, patterns, options,
+                        [&](const std::string& path, const IndexedReport& report) {
+                          add_leaks_of(path, report, verb.text.module, style, before);
+                          before_side.add(report);
+                          modules.add(report);
+                        });
   checks.compare_with(verb.before, std::move(before));
   now_side.given = each_given_report({verb.now}, names, patterns, options,
                                      [&](const std::string& path, const IndexedReport& report) {

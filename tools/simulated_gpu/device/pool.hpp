@@ -21,8 +21,8 @@ struct MemoryPool {
   // State of a block of a memory pool. used: given to the program. pending: freed in a stream with
   // which the program has not synchronised since. free: may be given to any stream.
   enum class State { used, pending, free };
-  // A part of a chunk that is given out, pending or free as a whole. The blocks of a chunk fill it
-  // without gaps.
+  // A part of a chunk that as a whole is given to the program, free, or pending: freed in a stream
+  // with which the program has not synchronised since. The blocks of a chunk fill it without gaps.
   struct Block {
     std::size_t size = 0;       // Bytes of the block, a multiple of 512.
     State state = State::used;  // State of the block: given to the program, pending or free.

@@ -182,8 +182,10 @@ struct DeferredFree {
 // takes whole pages (2 MiB). It keeps the pages of destroyed objects for later objects until the
 // context ends (measured).
 struct ObjectMemory {
-  std::size_t used_bytes = 0;  // Bytes of the pages that live objects use.
-  std::size_t held_bytes = 0;  // Bytes of all pages that were taken.
+  std::size_t used_bytes = 0;  // Bytes of the context's live objects of this kind.
+  // Bytes of the pages that the context has taken from the device for objects of this kind, those
+  // of destroyed objects included. Never falls; a multiple of 2 MiB.
+  std::size_t held_bytes = 0;
 };
 
 // A context. Its handle, a CUcontext, is the object's address.

@@ -38,7 +38,7 @@ struct FaultRule {
   // Action that replaces the failure of a call. With Calls::lost, `hang` is the action of the calls
   // after the one with which the device was lost.
   enum class Instead {
-    nothing,  // The failure is not replaced.
+    nothing,  // No action: the call fails and returns `code`.
     // The call raises SIGUSR1 in its thread while it holds the simulated driver's lock; then it
     // goes on as usual.
     signal,

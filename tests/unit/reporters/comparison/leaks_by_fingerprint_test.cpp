@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace cuwarden {
 namespace {
@@ -45,6 +47,20 @@ LeaksByFingerprint leaks_of(const model::Report& given, const std::string& modul
   LeaksByFingerprint leaks;
   add_leaks_of(IndexedReport(given), module, Style(false), leaks);
   return leaks;
+}
+
+TEST(LeaksByFingerprints, tell_how_far_their_sum_is) {
+  model::Report many = report();
+  many.leak_groups.assign(5000, many.leak_groups[0]);
+  LeaksByFingerprint leaks;
+  std::vector<std::size_t> told;
+  add_leaks_of(IndexedReport(many), "", Style(false), leaks,
+               [&](std::size_t rows, std::size_t all) {
+                 told.push_back(rows);
+                 EXPECT_EQ(all, 5000u);
+               });
+  EXPECT_FALSE(told.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(told));
 }
 
 TEST(LeaksByFingerprints, are_summed_and_named) {

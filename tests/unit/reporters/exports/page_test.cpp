@@ -85,7 +85,13 @@ Json page_of(const model::Report& report) {
   PageJson page("{}");
   const IndexedReport indexed(report);
   StacksOfReport numbers(stacks, indexed);
-  const std::string one = page_report(indexed, "/tmp/app.json", numbers);
+  std::size_t done = 0, all = 0;
+  const std::string one =
+      page_report(indexed, "/tmp/app.json", numbers, [&](std::size_t tables, std::size_t of) {
+        EXPECT_EQ(tables, ++done);
+        all = of;
+      });
+  EXPECT_EQ(done, all);
   stacks.add_to(page);
   page.add("report", one);
   return Json::parse(page.text());

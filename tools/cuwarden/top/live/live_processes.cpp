@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reporters/tables/fragmentation_tables.hpp"
+#include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 
@@ -55,7 +56,7 @@ void LiveProcesses::leave(const std::string& key) {
 void LiveProcesses::sample() {
   for (auto& [pid, process] : processes_) {
     if (!process.watched.sample()) {
-      if (process.ended_ns == 0) process.ended_ns = monotonic_ns();
+      if (process.ended_ns == 0) process.ended_ns = time_ns_of(CLOCK_MONOTONIC);
       continue;
     }
     const Sample& sample = process.watched.recent().newest();
@@ -90,13 +91,13 @@ LiveProcess LiveProcesses::read(Process& process) {
 }
 
 void LiveProcesses::read_accounts(Process& process) {
-  const std::uint64_t now_ns = monotonic_ns();
+  const std::uint64_t now_ns = time_ns_of(CLOCK_MONOTONIC);
   if (now_ns < process.next_account_ns || process.ended_ns != 0) return;
   process.accounts.clear();
   const ledger::Reader& reader = process.watched.reader();
   put_accounts(reader, process.watched.recent().newest().series, find_fragmentation(reader), {}, {},
                [&](const model::AccountItem& item) { process.accounts.push_back(item); });
-  process.next_account_ns = now_ns + (monotonic_ns() - now_ns) * account_share;
+  process.next_account_ns = now_ns + (time_ns_of(CLOCK_MONOTONIC) - now_ns) * account_share;
 }
 
 void LiveProcesses::read_stacks(Process& process, LiveData& data) {

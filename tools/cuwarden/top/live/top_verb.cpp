@@ -83,8 +83,8 @@ void add_stacks(Watched& watched, std::size_t named, TopAnswer& answer) {
 // object has no member "stacks".
 void write_json(const TopAnswer& answer, bool with_stacks, Output& output) {
   JsonStream json(output);
-  model::each_field(answer, [&](std::string_view name, const auto& part, auto) {
-    if (name != "stacks" || with_stacks) json.part(name, part);
+  model::AnyValue::of(answer).each_field([&](const model::Field& field, model::AnyValue part) {
+    if (field.name != "stacks" || with_stacks) json.part(field.name, part);
   });
   json.finish();
 }

@@ -1,0 +1,259 @@
+// Descriptions of the types of the report's model. A function that does the same with every field
+// reads them at run time, such as the one that writes a report as JSON. So it is compiled once, and
+// not for each of the hundred types.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "reporters/model/fields.hpp"
+#include "reporters/model/values.hpp"
+
+namespace cuwarden::model {
+
+struct Type;
+
+// Description of one field of a struct that lists its fields by CUWARDEN_FIELDS.
+struct Field {
+  std::string_view name;  // name of the field, also in JSON
+  const Type* type;       // type of the field; never null
+  bool may_lack;          // true if a report file may lack the field (CUWARDEN_MAY_LACK)
+};
+
+// Kinds of types in the model. `flag`: bool. `number`: whole number. `text`: std::string.
+// `proof_value` and `proof`: model::ProofValue and model::Proof. `optional`: std::optional. `list`:
+// std::vector or std::array. `object`: struct that lists its fields by CUWARDEN_FIELDS.
+enum class TypeKind : std::uint8_t {
+  flag,
+  number,
+  text,
+  proof_value,
+  proof,
+  optional,
+  list,
+  object
+};
+
+// Description of one type. There is one description for each type (type_of), so that equal types
+// have the same address. Members that the kind has no use for are 0, null or empty.
+struct Type {
+  TypeKind kind = TypeKind::object;
+  bool is_signed = false;         // number: true if it may be negative
+  bool is_id = false;             // number: true for model::Id
+  std::size_t size = 0;           // bytes of a value of this type in memory
+  const Type* element = nullptr;  // optional, list: type of the values in it
+  // Optional, list: returns the number of values in it, and in `first` the address of the first
+  // one. Further ones follow it in memory, each `element->size` bytes behind the one before.
+  std::size_t (*elements)(void* value, void*& first) = nullptr;
+  // Optional, list: replaces the values in it by `count` new ones. Returns false, and changes
+  // nothing, if the type has room for another number of values alone.
+  bool (*renew)(void* value, std::size_t count) = nullptr;
+  // List of changeable length: makes room in memory for `count` values in all.
+  void (*reserve)(void* value, std::size_t count) = nullptr;
+  // List of changeable length: adds a new value at the end, and returns its address.
+  void* (*add)(void* value) = nullptr;
+  // Object: its fields, in the order of CUWARDEN_FIELDS.
+  std::span<const Field> fields{};
+  // Object: stores the addresses of its fields in `addresses`, which has room for `fields.size()`.
+  void (*find_fields)(void* object, void** addresses) = nullptr;
+};
+
+// Largest number of fields that a struct of the model may have.
+inline constexpr std::size_t most_fields = 128;
+
+// Holds the description of the type `Value`; read it by type_of().
+template <class Value>
+struct TypeOf {
+  static const Type type;
+};
+// Returns the description of a type of the model.
+template <class Value>
+constexpr const Type& type_of() {
+  return TypeOf<Value>::type;
+}
+
+// Makes the members of Type.
+namespace description {
+
+// True for std::optional.
+template <class Value>
+inline constexpr bool is_optional = false;
+// True for all types std::optional.
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
+
+// Returns the descriptions of the struct's fields, whose types the pointer names. No tuple is made,
+// so that the parameter may be null.
+template <Object Struct, class... Values>
+constexpr auto fields_of(std::tuple<Values...>*) {
+  std::array<Field, sizeof...(Values)> fields{Field{{}, &type_of<Values>(), false}...};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    fields[i].name = field_names<Struct>[i];
+    fields[i].may_lack = may_lack<Struct>[i];
+  }
+  return fields;
+}
+template <Object Struct>
+inline constexpr auto fields = fields_of<Struct>(
+    static_cast<decltype(std::declval<Struct&>().pass_fields(TellTypes()))>(nullptr));
+
+// Type::find_fields of the struct.
+template <Object Struct>
+void find_fields(void* object, void** addresses) {
+  static_cast<Struct*>(object)->pass_fields(
+      [&](auto&... found) { ((*addresses++ = static_cast<void*>(&found)), ...); });
+}
+// The following functions are Type::elements, Type::renew, Type::reserve and Type::add of the types
+// std::optional and of lists.
+template <class Optional>
+std::size_t content(void* value, void*& first) {
+  auto& optional = *static_cast<Optional*>(value);
+  if (optional) first = &*optional;
+  return optional.has_value();
+}
+template <class Optional>
+bool renew_optional(void* value, std::size_t count) {
+  auto& optional = *static_cast<Optional*>(value);
+  optional.reset();
+  if (count == 1) optional.emplace();
+  return count <= 1;
+}
+template <class List>
+std::size_t elements(void* value, void*& first) {
+  auto& list = *static_cast<List*>(value);
+  first = list.data();
+  return list.size();
+}
+template <class List>
+bool renew(void* value, std::size_t count) {
+  auto& list = *static_cast<List*>(value);
+  if constexpr (requires { list.resize(count); })
+    list = List(count);
+  else if (count == list.size())
+    list = List();
+  return list.size() == count;
+}
+template <class List>
+void reserve(void* value, std::size_t count) {
+  static_cast<List*>(value)->reserve(count);
+}
+template <class List>
+void* add(void* value) {
+  return &static_cast<List*>(value)->emplace_back();
+}
+
+// Returns the description of the type.
+template <class Value>
+constexpr Type describe() {
+  Type made{.size = sizeof(Value)};
+  if constexpr (std::is_same_v<Value, bool>) {
+    made.kind = TypeKind::flag;
+  } else if constexpr (std::integral<Value>) {
+    made.kind = TypeKind::number;
+    made.is_signed = std::is_signed_v<Value>;
+    made.is_id = std::is_same_v<Value, Id>;
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    made.kind = TypeKind::text;
+  } else if constexpr (std::is_same_v<Value, ProofValue>) {
+    made.kind = TypeKind::proof_value;
+  } else if constexpr (std::is_same_v<Value, Proof>) {
+    made.kind = TypeKind::proof;
+  } else if constexpr (is_optional<Value>) {
+    made.kind = TypeKind::optional;
+    made.element = &type_of<typename Value::value_type>();
+    made.elements = content<Value>;
+    made.renew = renew_optional<Value>;
+  } else if constexpr (Object<Value>) {
+    static_assert(field_count<Value> <= most_fields);
+    made.fields = fields<Value>;
+    made.find_fields = find_fields<Value>;
+  } else {
+    made.kind = TypeKind::list;
+    made.element = &type_of<typename Value::value_type>();
+    made.elements = elements<Value>;
+    made.renew = renew<Value>;
+    if constexpr (requires(Value & list) { list.resize(0); }) {
+      made.reserve = reserve<Value>;
+      made.add = add<Value>;
+    }
+  }
+  return made;
+}
+
+}  // namespace description
+
+template <class Value>
+inline constexpr Type TypeOf<Value>::type = description::describe<Value>();
+
+// A value of any type of the model, to be read. Refers to the value, which must outlive the object.
+class AnyValue {
+ public:
+  // `at`: address of the value, which is of this type.
+  AnyValue(const Type& type, const void* at) noexcept : type_(&type), at_(at) {}
+  // Refers to a value whose type is known.
+  template <class Value>
+  static AnyValue of(const Value& value) noexcept {
+    return {type_of<Value>(), &value};
+  }
+
+  const Type& type() const noexcept { return *type_; }  // description of the value's type
+  TypeKind kind() const noexcept { return type_->kind; }
+  // True if the value is of type `Value`.
+  template <class Value>
+  bool is() const noexcept {
+    return type_ == &type_of<Value>();
+  }
+  // Returns the value, which must be of type `Value`.
+  template <class Value>
+  const Value& as() const noexcept {
+    return *static_cast<const Value*>(at_);
+  }
+  // Returns the value, which must be a number; a negative one as two's complement.
+  std::uint64_t number() const noexcept;
+
+  // Calls visit(AnyValue) for each value in the optional or list, in order.
+  template <class Visit>
+  void each_element(const Visit& visit) const {
+    const auto [first, count] = elements();
+    for (std::size_t i = 0; i < count; ++i)
+      visit(AnyValue(*type_->element, first + i * type_->element->size));
+  }
+  // Returns the number of values in the optional or list.
+  std::size_t count() const { return elements().second; }
+  // Returns the value in the optional; null if there is none.
+  std::optional<AnyValue> content() const {
+    const auto [first, count] = elements();
+    return count == 0 ? std::nullopt : std::optional(AnyValue(*type_->element, first));
+  }
+  // Calls visit(const Field&, AnyValue) for each field of the object, in the order of
+  // CUWARDEN_FIELDS.
+  template <class Visit>
+  void each_field(const Visit& visit) const {
+    std::array<void*, most_fields> addresses;
+    // The addresses are used to read alone.
+    type_->find_fields(const_cast<void*>(at_), addresses.data());
+    for (std::size_t i = 0; i < type_->fields.size(); ++i)
+      visit(type_->fields[i], AnyValue(*type_->fields[i].type, addresses[i]));
+  }
+  // Returns the object's field of this name; null if it has none.
+  std::optional<AnyValue> field(std::string_view name) const;
+
+ private:
+  // Returns the address of the first value in the optional or list, and their number.
+  std::pair<const std::byte*, std::size_t> elements() const;
+
+  const Type* type_;  // description of the value's type; never null
+  const void* at_;    // address of the value
+};
+
+}  // namespace cuwarden::model
