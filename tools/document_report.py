@@ -41,14 +41,14 @@ HEADS["cuwarden.merged/1"] = """# Fields of the merged report
 """
 
 
-def fields_of(schema):
-    """Returns the fields of an object, or of a table's rows, with their schemas; empty for other types."""
-    return schema.get("items", schema).get("properties", {})
-
-
 def definition_of(field, definitions):
     """Returns the part of the schema that the field refers to; the field itself if it refers to none."""
     return definitions[field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
+
+
+def fields_of(schema, definitions):
+    """Returns the fields of an object, or of a table's rows, with their schemas; empty for other types."""
+    return definition_of(schema.get("items", schema), definitions).get("properties", {})
 
 
 def values_of(field, definitions):
@@ -80,7 +80,7 @@ def document(schema):
     yield HEADS[schema["properties"]["schema"]["const"]]
     for name, table in schema["properties"].items():
         yield f"\n## {name}\n\n{table['description']}\n"
-        fields = fields_of(table)
+        fields = fields_of(table, schema["$defs"])
         if not fields:
             continue
         yield "\n| field | is |\n|---|---|\n"

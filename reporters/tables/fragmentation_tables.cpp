@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/memory_tables.hpp"

@@ -174,9 +174,9 @@ model::Pool pool_of(const ledger::Reader& reader) {
   });
   std::uint64_t spilled = 0, spilled_at_most = 0, spilled_count = 0;
   const ledger::ProcessView& process = reader.process();
-  ledger::ArenaView arenas{.held_bytes = process.pinned_held_bytes,
-                           .served_count = process.pinned_served_count,
-                           .served_bytes = process.pinned_served_bytes};
+  ledger::ArenaUse arenas{.held_bytes = process.pinned_held_bytes,
+                          .served_count = process.pinned_served_count,
+                          .served_bytes = process.pinned_served_bytes};
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     spilled += device.spilled_bytes;
     // Sum of each device's peak, which they reach at different moments.

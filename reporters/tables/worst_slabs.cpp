@@ -25,24 +25,6 @@ std::string why_unknown(const ledger::SeriesView::Worst& worst, const Fragmentat
   return {};
 }
 
-WorstSlabs read_worst(const ledger::SeriesView::Worst& worst) {
-  WorstSlabs all;
-  all.time_ns = worst.time_ns;
-  all.locked_bytes = worst.locked_bytes;
-  all.rounding_bytes = worst.page_rounding_bytes;
-  all.pieces_seen = worst.pieces_seen;
-  all.read_ns = worst.read_ns;
-  all.free_bytes = worst.read_free_bytes;
-  all.memory_pool_idle_bytes = worst.read_memory_pool_idle_bytes;
-  all.holders_time_ns = worst.holders_ns;
-  all.holders_locked_bytes = worst.holders_locked_bytes;
-  for (const ledger::WorstHolderView& holder : worst.holders) {
-    if (holder.group.value == 0) break;
-    all.holders.push_back({holder.group, {holder.count, holder.bytes, holder.locked_bytes}});
-  }
-  return all;
-}
-
 void add_page(WorstSlabs& all, const ledger::SlabPageView& page) {
   const ledger::SlabContents& contents = page.contents;
   if (contents.count == 0) return;
@@ -69,7 +51,6 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
                                std::vector<std::string>& reasons) {
   constexpr std::uint64_t much = std::uint64_t{64} << 20;
   WorstByDevice result;
-  std::map<std::int32_t, std::uint32_t> versions;
   each_row(reader, RegionId::series, &ledger::Reader::series, [&](const auto& series) {
     if (series.host_rss || series.kind != Kind::device || series.device.value < 0 ||
         series.worst.version == 0)
@@ -83,18 +64,18 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
                           ": the moment at which slabs locked most is not known: " + why);
       return;
     }
-    result.emplace(series.device.value, read_worst(series.worst));
-    versions.emplace(series.device.value, series.worst.version);
+    result.emplace(series.device.value,
+                   WorstSlabs{series.worst, series.worst.page_rounding_bytes, {}, {}});
   });
   const std::uint64_t pages = result.empty() ? 0 : reader.rows(RegionId::slab_pages);
   for (std::uint64_t row = 1; row < pages; ++row) {
     // The page's row names its device, and so the version of the worst moment that the row may
     // belong to.
     const auto device = reader.slab_page(row, 0);
-    const auto version = device ? versions.find(device->device.value) : versions.end();
-    if (version == versions.end()) continue;
-    if (const auto page = reader.slab_page(row, version->second))
-      add_page(result[version->first], *page);
+    const auto worst = device ? result.find(device->device.value) : result.end();
+    if (worst == result.end()) continue;
+    if (const auto page = reader.slab_page(row, worst->second.moment.version))
+      add_page(worst->second, *page);
   }
   for (auto& [device, worst] : result) std::ranges::sort(worst.slabs, {}, &LiveSlab::address);
   return result;
@@ -102,8 +83,8 @@ WorstByDevice find_worst_slabs(const ledger::Reader& reader,
 
 void add_stacks(const ledger::Reader& reader, const WorstByDevice& all, CallFrames& frames) {
   for (const auto& [device, worst] : all) {
-    for (const auto& [id, holder] : worst.holders)
-      if (const auto group = reader.group(id.value)) frames.add_stack(group->stack);
+    for (const ledger::WorstHolderView& holder : worst.holders())
+      if (const auto group = reader.group(holder.group.value)) frames.add_stack(group->stack);
   }
 }
 
@@ -111,16 +92,17 @@ void put_worst_fragmentation(const WorstByDevice& all, Put<model::WorstFragmenta
   for (const auto& [device, worst] : all) {
     model::WorstFragmentation row;
     row.device = static_cast<model::Id>(device);
-    row.time_ns = worst.time_ns;
+    row.time_ns = worst.moment.time_ns;
     row.slab_count = worst.slabs.size();
-    row.slab_locked_bytes = worst.locked_bytes;
+    row.slab_locked_bytes = worst.moment.locked_bytes;
     row.rounding_bytes = worst.rounding_bytes;
-    row.pieces_seen = worst.pieces_seen;
-    row.mempool_idle_bytes = worst.memory_pool_idle_bytes;
-    if (worst.read_ns != 0) {
+    row.pieces_seen = worst.moment.pieces_seen;
+    row.mempool_idle_bytes = worst.moment.read_memory_pool_idle_bytes;
+    if (worst.moment.read_ns != 0) {
       row.largest_request_bytes = largest_request(
-          worst.free_bytes, worst.memory_pool_idle_bytes.value_or(0), ledger::slab_page_bytes);
-      row.read_ns = worst.read_ns;
+          worst.moment.read_free_bytes, worst.moment.read_memory_pool_idle_bytes.value_or(0),
+          ledger::slab_page_bytes);
+      row.read_ns = worst.moment.read_ns;
     }
     put(row);
   }
@@ -137,10 +119,10 @@ void put_worst_slab_map(const WorstByDevice& all, Put<model::WorstSlab> put) {
 void put_worst_slab_holders(const ledger::Reader& reader, const WorstByDevice& all,
                             const CallFrames& frames, Put<model::WorstSlabHolder> put) {
   for (const auto& [device, worst] : all) {
-    for (const auto& [id, holder] : worst.holders)
-      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(id.value)),
-           holder.count, holder.bytes, holder.locked_bytes, worst.holders_time_ns,
-           worst.holders_locked_bytes});
+    for (const ledger::WorstHolderView& holder : worst.holders())
+      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(holder.group.value)),
+           holder.count, holder.bytes, holder.locked_bytes, worst.moment.holders_ns,
+           worst.moment.holders_locked_bytes});
   }
 }
 

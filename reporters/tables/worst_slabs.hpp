@@ -4,11 +4,11 @@
 // the run. slabs.hpp, in contrast, works out the slabs at the end of the process.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "reporters/model/fragmentation.hpp"
@@ -23,33 +23,22 @@ namespace cuwarden {
 // the device's worst moment: the moment of the run at which most unused memory was locked in slabs
 // by live pieces.
 struct WorstSlabs {
-  // Time of the worst moment, in ns since the process's start.
-  std::uint64_t time_ns = 0;
-  // Figures of the worst moment. locked_bytes: unused bytes of the device that were locked in
-  // slabs. rounding_bytes: bytes that rounding had added to the requests that were live.
-  std::uint64_t locked_bytes = 0, rounding_bytes = 0;
-  // read_ns: time of the device's last reading (cuMemGetInfo) before holders_time_ns, in ns since
-  // the process's start; 0: there was none. free_bytes: the device's free bytes in that reading;
-  // meaningless if read_ns is 0.
-  std::uint64_t read_ns = 0, free_bytes = 0;
-  // Unused bytes of the process's memory pools (CUmemoryPool) and graphs at the time read_ns, when
-  // the device was last read; null: unknown.
-  std::optional<std::uint64_t> memory_pool_idle_bytes;
-  // Number of pieces live at holders_time_ns that, by their addresses, share a 2 MiB page with
-  // another piece, as pieces of slabs do; 0: none was seen.
-  std::uint64_t pieces_seen = 0;
+  // The figures of the worst moment that the process itself has counted.
+  ledger::SeriesView::Worst moment;
+  // Bytes that rounding had added to the requests that were live at the worst moment.
+  std::uint64_t rounding_bytes = 0;
   // Slabs (2 MiB pages) with a live piece at the worst moment, sorted by address.
   std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes): the size
   // of a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
-  // holders_time_ns: time for which `holders` was made, in ns since the process's start: time_ns or
-  // an earlier time. holders_locked_bytes: bytes that were locked in all slabs at that time. Both
-  // are 0 if `holders` was never made.
-  std::uint64_t holders_time_ns = 0, holders_locked_bytes = 0;
-  // Groups of allocations (stack, function, kind, device) whose live pieces locked most bytes in
-  // slabs at the time holders_time_ns.
-  std::vector<std::pair<GroupId, SlabHolder>> holders;
+
+  // Returns the groups of allocations (stack, function, kind, device) whose live pieces locked most
+  // bytes in slabs at the time moment.holders_ns. The result is valid as long as the object.
+  std::span<const ledger::WorstHolderView> holders() const {
+    return {moment.holders.begin(),
+            std::ranges::find(moment.holders, GroupId{}, &ledger::WorstHolderView::group)};
+  }
 };
 
 // Returns the slabs of each device, by CUDA ordinal, at the device's worst moment: when most memory
@@ -61,7 +50,7 @@ std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
                                                     const std::map<std::int32_t, Fragmentation>&,
                                                     std::vector<std::string>& reasons);
 
-// Adds the call stacks of all WorstSlabs::holders (the groups of allocations that locked most
+// Adds the call stacks of all WorstSlabs::holders() (the groups of allocations that locked most
 // memory in slabs) to the CallFrames.
 void add_stacks(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&, CallFrames&);
 // Calls the last parameter, with a row of the report, for each device: the moment at which most of
@@ -74,8 +63,8 @@ void put_worst_fragmentation(const std::map<std::int32_t, WorstSlabs>&,
 // slabs.
 void put_worst_slab_map(const std::map<std::int32_t, WorstSlabs>&, Put<model::WorstSlab>);
 // Calls the last parameter, with a row of the report, for each group of allocations in
-// WorstSlabs::holders, which locked most memory in slabs. Rows name no stack that add_stacks() has
-// not added.
+// WorstSlabs::holders(), which locked most memory in slabs. Rows name no stack that add_stacks()
+// has not added.
 void put_worst_slab_holders(const ledger::Reader&, const std::map<std::int32_t, WorstSlabs>&,
                             const CallFrames&, Put<model::WorstSlabHolder>);
 

@@ -1,7 +1,6 @@
 #include "reporters/text/text_leaks.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>

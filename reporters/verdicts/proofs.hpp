@@ -4,8 +4,6 @@
 // the device could not be asked.
 #pragma once
 
-#include <string>
-
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
 

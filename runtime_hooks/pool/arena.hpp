@@ -99,8 +99,6 @@ class Arena {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the arena.
   explicit Arena(const Peers& peers) noexcept : peers_(peers) {}
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
 
   // Returns the device that the arena was last opened for, also after end(); no_device before the
   // first open().

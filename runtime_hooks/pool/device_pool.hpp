@@ -33,8 +33,6 @@ class DevicePool {
   explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
       : peers_(peers), meshes_(meshes) {}
   ~DevicePool();
-  DevicePool(const DevicePool&) = delete;
-  DevicePool& operator=(const DevicePool&) = delete;
 
   // True if the driver would waste memory on a request of `bytes`. That holds for requests that are
   // at least 512 bytes smaller than a page (2 MiB). It also holds for a larger request if rounding

@@ -43,8 +43,6 @@ class Spill {
   // free memory) outlive the object.
   Spill(const SpillSettings& settings, const Peers& peers, HostProcess& process) noexcept
       : settings_(settings), peers_(peers), process_(process) {}
-  Spill(const Spill&) = delete;
-  Spill& operator=(const Spill&) = delete;
 
   // True if the settings allow host memory for spilling.
   bool enabled() const noexcept { return settings_.most_host_bytes != 0; }

@@ -40,8 +40,6 @@ class Reclaimers {
   // `process` starts threads; `clock` measures the waits for calls. Both outlive the object.
   explicit constexpr Reclaimers(HostProcess& process, Clock& clock = system_clock) noexcept
       : process_(process), clock_(clock) {}
-  Reclaimers(const Reclaimers&) = delete;
-  Reclaimers& operator=(const Reclaimers&) = delete;
 
   // Registers a reclaimer (a function that empties a cache). `name`: its name in messages and the
   // report. `modules`: comma-separated list of parts of libraries' paths; the entry "python:gil"

@@ -33,8 +33,6 @@ class KnownStacks {
   // Makes an object that knows no stacks. Tables are made as threads need them.
   KnownStacks() noexcept;
   ~KnownStacks();
-  KnownStacks(const KnownStacks&) = delete;
-  KnownStacks& operator=(const KnownStacks&) = delete;
 
   // The position of a word in a thread's stack: bytes from the stack's upper end, always negative.
   using Offset = std::int32_t;

@@ -47,8 +47,6 @@ class Unwinder {
   // has its own. Without memory for unwind rules, libgcc's unwinder walks all stacks, which is
   // slower.
   explicit Unwinder(std::atomic<std::uint64_t>* counts = nullptr) noexcept;
-  Unwinder(const Unwinder&) = delete;
-  Unwinder& operator=(const Unwinder&) = delete;
 
   // Returns the name (a number) that remember() gave to the calling thread's present stack; 0 if
   // the stack has none or has changed. `frame` is __builtin_frame_address(0) of the calling

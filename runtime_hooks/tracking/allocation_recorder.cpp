@@ -1,9 +1,9 @@
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
 
 namespace cuwarden::tracking {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"

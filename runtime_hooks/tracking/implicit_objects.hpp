@@ -17,7 +17,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
 #include "runtime_hooks/tracking/caller.hpp"

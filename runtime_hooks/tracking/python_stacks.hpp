@@ -23,8 +23,6 @@ class PythonStacks {
   // null: there is none. `ledger` gets the Python functions. Both outlive the object.
   // `reads_frames`: false if no Python frames are to be read.
   PythonStacks(ledger::Writer& ledger, HostProcess* process, bool reads_frames) noexcept;
-  PythonStacks(const PythonStacks&) = delete;
-  PythonStacks& operator=(const PythonStacks&) = delete;
 
   // Returns the address of the calling thread's state in the interpreter; 0 if it has none, or if
   // there is no interpreter that can be read.

@@ -1,6 +1,8 @@
 // Functions by which PyTorch's allocators tell a profiler of their memory. The allocator of device
 // memory (libc10_cuda.so) calls them for each block, and finds the shim's ones before those of
 // libc10.so, to which these pass the call on.
+#include "runtime_hooks/ledger/write/frameworks.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +10,8 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/hooks/frameworks/pytorch.hpp"
+#include "runtime_hooks/hooks/call/hooked_call.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "shim/process/process.hpp"
 #include "shim/support/loaded_objects.hpp"
 
@@ -68,16 +71,51 @@ constinit Original<std::size_t> report_of_size_t{
 constinit Original<std::int64_t> report_of_int64{
     "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"};
 
-// Records what the allocator says, if it is of device memory. A process that records nothing now
-// need not begin: without a CUDA call there is no device memory, and after the end none is counted.
+// Records a block with its call stack if `bytes` is positive: PyTorch hands it out. Ends its record
+// if `bytes` is negative. `frame`: __builtin_frame_address(0) of the function that PyTorch has
+// called. Leaves errno as it was.
+void record_block(hooks::Session& session, const void* frame, DeviceAddress address,
+                  std::int64_t bytes, DeviceOrdinal device) noexcept {
+  const ErrnoGuard keep;
+  const hooks::OwnWork work(frame);
+  if (bytes < 0) {
+    session.ledger.allocations.take(Space::framework_block, address);
+    return;
+  }
+  ledger::NewRecord made;
+  made.space = Space::framework_block;
+  made.address = address;
+  made.bytes.value = static_cast<std::uint64_t>(bytes);
+  made.group =
+      session.sites.group_unguarded({ledger::no_function, frame}, Kind::framework_block, device);
+  made.time_ns = session.ledger.time.recently_ns();
+  session.ledger.allocations.add(made);
+  session.allocations.give_notice();
+}
+
+// Stores the allocator's figures in the ledger if they are of device memory, and records the block
+// if blocks are recorded (Session::records_blocks). The calling thread holds the lock of PyTorch's
+// allocator. A process that records nothing now need not begin: without a CUDA call there is no
+// device memory, and after the end none is counted.
+//
+// Once the process's Python interpreter has begun to end, ignores blocks that come back, until a
+// block is handed out: the interpreter's end frees them, not a line of the program. The ledger thus
+// keeps them as live.
 inline void record(const void* frame, void* address, std::int64_t bytes, std::uint64_t allocated,
                    std::uint64_t reserved, c10::Device device) noexcept {
   constexpr std::int8_t cuda = 1;
   if (device.type != cuda || passes_through.load(std::memory_order_relaxed)) return;
-  if (hooks::Session* const session = Process::get().session_if_recording())
-    hooks::pytorch_reports(*session, frame,
-                           {reinterpret_cast<std::uint64_t>(address), bytes, allocated, reserved,
-                            DeviceOrdinal{device.index}});
+  hooks::Session* const session = Process::get().session_if_recording();
+  if (session == nullptr) return;
+  if (session->sites.interpreter_has_ended()) {
+    if (bytes < 0) return;
+    // A program that embeds the interpreter goes on.
+    session->sites.forget_interpreters_end();
+  }
+  const DeviceOrdinal ordinal{device.index};
+  session->ledger.frameworks.pytorch(ordinal, reserved, allocated);
+  if (session->records_blocks && bytes != 0 && address != nullptr)
+    record_block(*session, frame, {reinterpret_cast<std::uint64_t>(address)}, bytes, ordinal);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "runtime_hooks/ledger/read/reader.hpp"

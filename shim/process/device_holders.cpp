@@ -39,18 +39,9 @@ std::optional<tracking::DeviceHolders> DeviceHolderList::ask(
     std::span<const char, 16> uuid) noexcept {
   if (sites_ == nullptr || is_confined_unnoticed()) return std::nullopt;
   const Uncancelled whole;
-  struct Task {
-    std::span<const char, 16> uuid;
-    std::optional<tracking::DeviceHolders> found;
-  } task{uuid, std::nullopt};
-  call_with_room(
-      *sites_,
-      [](void* given) {
-        auto& asked = *static_cast<Task*>(given);
-        asked.found = holders_of(asked.uuid);
-      },
-      &task);
-  return task.found;
+  std::optional<tracking::DeviceHolders> found;
+  call_with_room(*sites_, [&] { found = holders_of(uuid); });
+  return found;
 }
 
 }  // namespace cuwarden::shim

@@ -29,20 +29,10 @@ bool is_clear(hooks::Session& session, const void* frame) noexcept {
 // Returns true if NVML has told.
 bool note_others(hooks::Session& session, const FunctionRef<bool()>& may_ask,
                  std::uint64_t moving) {
-  struct Task {
-    ledger::Writer& ledger;
-    const FunctionRef<bool()>& may_ask;
-    const std::uint64_t moving;
-    bool any = false;
-  } task{session.ledger, may_ask, moving};
-  call_with_room(
-      session.sites,
-      [](void* argument) {
-        auto& given = *static_cast<Task*>(argument);
-        given.any = note_others_at_exit(given.ledger, given.may_ask, given.moving);
-      },
-      &task);
-  return task.any;
+  bool any = false;
+  call_with_room(session.sites,
+                 [&] { any = note_others_at_exit(session.ledger, may_ask, moving); });
+  return any;
 }
 
 }  // namespace

@@ -106,22 +106,13 @@ void IncidentExplanations::judge_and_tell(const rescue::Incident& incident,
 void IncidentExplanations::explain(rescue::Incident& incident) noexcept {
   if (is_confined_unnoticed()) return;
   const Uncancelled whole;
-  struct Task {
-    IncidentExplanations& self;
-    rescue::Incident& incident;
-  } task{*this, incident};
-  call_with_room(
-      *sites_,
-      [](void* given) {
-        const Task& asked = *static_cast<Task*>(given);
-        try {
-          asked.self.add_facts(asked.incident);
-        } catch (...) {
-          // Without memory the facts stay as they are, and the report at the end judges
-          // by them.
-        }
-      },
-      &task);
+  call_with_room(*sites_, [&] {
+    try {
+      add_facts(incident);
+    } catch (...) {
+      // Without memory the facts stay as they are, and the report at the end judges by them.
+    }
+  });
 }
 
 void IncidentExplanations::settled(const rescue::Incident& incident,
@@ -129,22 +120,13 @@ void IncidentExplanations::settled(const rescue::Incident& incident,
   if (is_confined_unnoticed()) return;
   interpreter_calls.ask(incident.id);
   const Uncancelled whole;
-  struct Task {
-    IncidentExplanations& self;
-    const rescue::Incident& incident;
-    rescue::Outcome outcome;
-  } task{*this, incident, outcome};
-  call_with_room(
-      *sites_,
-      [](void* given) {
-        const Task& asked = *static_cast<Task*>(given);
-        try {
-          asked.self.tell_verdict(asked.incident, asked.outcome);
-        } catch (...) {
-          // Without memory the verdict is only in the report at the end.
-        }
-      },
-      &task);
+  call_with_room(*sites_, [&] {
+    try {
+      tell_verdict(incident, outcome);
+    } catch (...) {
+      // Without memory the verdict is only in the report at the end.
+    }
+  });
 }
 
 }  // namespace cuwarden::shim

@@ -64,19 +64,10 @@ void Process::find_lost(int status, const void* frame) noexcept {
   begins_with_report_.store(true);
   // The search is work of the end: another thread that calls exit() waits for it.
   if (!end_turn_.take(false)) return;
-  struct Task {
-    std::uint64_t stack_pointer;
-    bool may_ask;
-  } task{reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers,
-         may_ask_driver(*session_, frame, end_budget_)};
-  call_with_room(
-      session_->sites,
-      [](void* argument) {
-        const Task& given = *static_cast<const Task*>(argument);
-        find_lost_allocations(*get().session_, given.stack_pointer, given.may_ask,
-                              get().reachability_);
-      },
-      &task);
+  const std::uint64_t stack_pointer = reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers;
+  const bool may_ask = may_ask_driver(*session_, frame, end_budget_);
+  call_with_room(session_->sites,
+                 [&] { find_lost_allocations(*session_, stack_pointer, may_ask, reachability_); });
   end_turn_.give_back(false);
 }
 
@@ -84,12 +75,7 @@ bool Process::report_at_exit(int status, bool with_names) noexcept {
   if (!end_turn_.take(false)) return false;
   ledger_->set_end(ledger::EndReason::exit, status, true);
   complete_ledger();
-  call_with_room(
-      session_->sites,
-      [](void* wants_names) {
-        write_report_at_exit(*get().ledger_, *static_cast<const bool*>(wants_names));
-      },
-      &with_names);
+  call_with_room(session_->sites, [&] { write_report_at_exit(*ledger_, with_names); });
   // The program goes on, so a fatal signal may still come before the last report.
   ledger_->set_end(ledger::EndReason::running, 0, false);
   end_turn_.give_back(false);
@@ -139,9 +125,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const std::uint64_t begin_ns = now_ns();
   ledger_->set_end(reason, status, status_known);
   bool written = false;
-  call_with_room(
-      session_->sites, [](void* result) { *static_cast<bool*>(result) = get().write_report(); },
-      &written);
+  call_with_room(session_->sites, [&] { written = write_report(); });
   if (written && afterwards == Afterwards::may_return) {
     ledger_->header().report_written.store(1, std::memory_order_relaxed);
     State recording = State::recording;

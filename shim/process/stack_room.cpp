@@ -95,9 +95,11 @@ void note_beginnings_of_stacks() noexcept {
   libc_code = {libc.start(), libc.end(), first_return_address_of_a_coroutine()};
 }
 
-bool call_with_room(tracking::CallSites& sites, void (*work)(void*), void* argument) noexcept {
-  if (!is_roomy_own_stack(sites)) return call_on_own_stack(work, argument);
-  work(argument);
+bool call_with_room(tracking::CallSites& sites, FunctionRef<void()> work) noexcept {
+  if (!is_roomy_own_stack(sites))
+    return call_on_own_stack([](void* given) { (*static_cast<FunctionRef<void()>*>(given))(); },
+                             &work);
+  work();
   return true;
 }
 

@@ -5,6 +5,7 @@
 // stack or a coroutine's may be a local array of that stack, though, with other frames below.
 #pragma once
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
 
 namespace cuwarden::shim {
@@ -41,10 +42,10 @@ bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) no
 // present_frames() recognises the outermost frame of a stack. To be called when recording starts.
 void note_beginnings_of_stacks() noexcept;
 
-// Calls work(argument) with at least 1 MiB of stack, and returns true. Calls on a separate stack if
-// less is left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites`
-// walks stacks, also across the switch to a separate one. Returns false if there is no memory for a
+// Calls `work` with at least 1 MiB of stack, and returns true. Calls on a separate stack if less is
+// left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites` walks
+// stacks, also across the switch to a separate one. Returns false if there is no memory for a
 // separate stack; then `work` was not called.
-bool call_with_room(tracking::CallSites&, void (*work)(void*), void* argument) noexcept;
+bool call_with_room(tracking::CallSites&, FunctionRef<void()> work) noexcept;
 
 }  // namespace cuwarden::shim

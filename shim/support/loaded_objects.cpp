@@ -222,6 +222,19 @@ std::uint64_t loader_counter(unsigned long long dl_phdr_info::*counter) {
   return answer;
 }
 
+// Returns the first object of the loader's list for which is_wanted(object) is true; an empty
+// object if there is none.
+template <class Condition>
+LoadedObject first_object(const Condition& is_wanted) {
+  LoadedObject found;
+  any_loaded_object([&](const LoadedObject& object) {
+    if (!is_wanted(object)) return false;
+    found = object;
+    return true;
+  });
+  return found;
+}
+
 }  // namespace
 
 void keep_walks_and_forks_apart() {
@@ -256,33 +269,16 @@ std::size_t detail::position_of(const LoadedObject& wanted) {
 }
 
 LoadedObject detail::object_in_position(std::size_t position) {
-  LoadedObject found;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (position-- != 0) return false;
-    found = object;
-    return true;
-  });
-  return found;
+  return first_object([&](const LoadedObject&) { return position-- == 0; });
 }
 
 LoadedObject object_at(std::uintptr_t address) {
-  LoadedObject found;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (!object.contains(address)) return false;
-    found = object;
-    return true;
-  });
-  return found;
+  return first_object([&](const LoadedObject& object) { return object.contains(address); });
 }
 
 LoadedObject object_named(std::string_view name) {
-  LoadedObject found;
-  any_loaded_object([&](const LoadedObject& object) {
-    if (object.soname() != name && object.path() != name) return false;
-    found = object;
-    return true;
-  });
-  return found;
+  return first_object(
+      [&](const LoadedObject& object) { return object.soname() == name || object.path() == name; });
 }
 
 bool is_library(std::string_view soname, std::string_view stem) {

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
-#include <string>
 
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/printable.hpp"

@@ -27,7 +27,7 @@ RESCUE = ["runtime_hooks/rescue"]
 HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
 
 # Rooms of the hooks, the lowest first: each may include the rooms before it.
-HOOK_ROOMS = ["call", "execution", "frameworks", "graphs", "memory"]
+HOOK_ROOMS = ["call", "execution", "graphs", "memory"]
 
 # Rooms of the shim, in the same order.
 SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "turns", "reachability", "process", "exports"]

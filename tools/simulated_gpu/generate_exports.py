@@ -5,7 +5,11 @@ A function of the driver is written once, as `CUresult cuName(...)` in namespace
 `cuwarden::simulated_gpu::entry` of one of the given sources. Everything else about it comes from
 cuda.h and cudaTypedefs.h: its prototype, its `_ptsz`/`_ptds` twin, the exported symbol with the
 check that every call begins with, and its rows in the table of cuGetProcAddress. Functions of
-cuda.h that no source defines are exported, too, and answer CUDA_ERROR_NOT_SUPPORTED.
+cuda.h that no source defines are exported, too, and answer CUDA_ERROR_NOT_SUPPORTED. If a source
+defines the `_v2` form with the same parameters, they call it instead.
+
+An object of driver/entry.hpp may stand before CUDA's parameters: the exported symbol then takes the
+simulator's lock (`Locked&`), or the lock and the current context, without which it fails (`InContext&`).
 """
 import argparse
 import collections
@@ -14,7 +18,7 @@ import subprocess
 import sys
 
 PROTOTYPE = re.compile(r"(?:^|\s)CUresult\s+(cu[A-Z]\w*)\s*\(([^;{}]*)\)\s*$", re.S)
-DEFINITION = re.compile(r"^CUresult (cu[A-Z]\w*)\(", re.M)
+DEFINITION = re.compile(r"^CUresult (cu[A-Z]\w*)\((?:(Locked|InContext)&)?", re.M)
 TYPEDEF = re.compile(r"PFN_(cu[A-Za-z0-9]+)_v(\d+)(_pt[sd][sz])?\b")
 PER_THREAD = re.compile(r"_pt[sd][sz]$")
 
@@ -50,27 +54,44 @@ class Prototype:
         self.parameters = [p.replace(" restrict ", " ") for p in split_parameters(parameters)]
         self.arguments = [parameter_name(p) for p in self.parameters]
 
-    def declaration(self, name=None):
-        """Returns the C declaration of the function, with `name` instead of its own if that is given."""
-        return f"CUresult {name or self.name}({', '.join(self.parameters)})"
+    def declaration(self, name=None, first=()):
+        """Returns the declaration of the function, with `name` instead of its own if that is given.
+
+        first  further parameters, which stand before those of the header
+        """
+        return f"CUresult {name or self.name}({', '.join([*first, *self.parameters])})"
+
+    def types(self):
+        """Returns the parameters without their names."""
+        return [p.removesuffix(a).rstrip() for p, a in zip(self.parameters, self.arguments)]
 
 
-def prototypes_of(compiler, include, header_text):
-    """Returns the driver's functions as a dict of Prototype by name.
+def prototypes_of(compiler, include, prototype, source):
+    """Returns the functions that headers of the toolkit declare, as a dict of Prototype by name.
 
-    compiler     words of the compiler's command, which preprocesses cuda.h
-    include      the toolkit's folder of headers
-    header_text  further C declarations, which come after those of cuda.h
+    compiler   Words of the compiler's command, which preprocesses the headers.
+    include    The toolkit's folder of headers.
+    prototype  Pattern of a declaration, with groups for the function's name and its parameters.
+    source     C source that includes the headers.
     """
-    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n" + header_text
     command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
+    source = "#define __CUDA_API_VERSION_INTERNAL\n" + source
     text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
     found = {}
     for statement in text.split(";"):
-        match = PROTOTYPE.search(statement)
+        match = prototype.search(statement)
         if match and "typedef" not in statement and match.group(1) not in found:
             found[match.group(1)] = Prototype(match.group(1), match.group(2))
     return found
+
+
+def entry_of(name, prototypes, implemented):
+    """Returns the name of the entry that the exported function `name` calls; None if there is none."""
+    plain = PER_THREAD.sub("", name)
+    for target in (plain, plain + "_v2"):
+        if target in implemented and prototypes[target].types() == prototypes[name].types():
+            return target
+    return None
 
 
 def lookup_rows(include, prototypes):
@@ -117,12 +138,15 @@ def main():
 
     with open(options.extra_prototypes, encoding="utf-8") as file:
         extra = file.read()
-    prototypes = prototypes_of(options.compiler.split("|"), options.include, extra)
-    implemented = set()
+    prototypes = prototypes_of(options.compiler.split("|"), options.include, PROTOTYPE,
+                               "#include <cuda.h>\n#include <cudaProfiler.h>\n" + extra)
+    implemented = {}  # By name: the type of the object before CUDA's parameters; empty: there is none.
     for source in options.sources:
         with open(source, encoding="utf-8") as file:
             implemented.update(DEFINITION.findall(file.read()))
-    unknown = sorted(implemented - prototypes.keys())
+    unknown = sorted(implemented.keys() - prototypes.keys())
+    for name in unknown:
+        del implemented[name]
     if unknown:
         print("not in these headers, left out: " + ", ".join(unknown), file=sys.stderr)
 
@@ -130,25 +154,31 @@ def main():
         out.write("// Written by generate_exports.py.\n#pragma once\n")
         out.write('#include "tools/simulated_gpu/hardware/driver_headers.hpp"\n\n')
         out.write('extern "C" {\n' + extra + "}\n\n")
-        out.write("namespace cuwarden::simulated_gpu::entry {\n")
-        for name in sorted(implemented & prototypes.keys()):
-            out.write(prototypes[name].declaration() + ";\n")
-        out.write("}\n")
+        out.write("namespace cuwarden::simulated_gpu {\nstruct Locked;\nstruct InContext;\n")
+        out.write("namespace entry {\n")
+        for name in sorted(implemented):
+            first = [implemented[name] + "&"] if implemented[name] else []
+            out.write(prototypes[name].declaration(first=first) + ";\n")
+        out.write("}\n}\n")
 
     with open(options.exports, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n")
-        out.write('#include "tools/simulated_gpu/driver/export_guard.hpp"\n#include "driver_entries.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/driver/entry.hpp"\n')
+        out.write('#include "tools/simulated_gpu/driver/export_guard.hpp"\n\n')
         out.write("using namespace cuwarden::simulated_gpu;\n")
         out.write('extern "C" {\n')
         for name, prototype in sorted(prototypes.items()):
-            target = PER_THREAD.sub("", name)
-            if target not in implemented:
+            target = entry_of(name, prototypes, implemented)
+            if target is None:
                 body = "return CUDA_ERROR_NOT_SUPPORTED;"
                 ignore = "".join(f"(void){argument}; " for argument in prototype.arguments)
                 body = ignore + body
             else:
-                body = f"return entry::{target}({', '.join(prototype.arguments)});"
-            per_thread = "true" if target != name else "false"
+                needs = implemented[target]
+                body = f"{needs} at; " if needs else ""
+                body += "SIM_TRY(at.error); " if needs == "InContext" else ""
+                body += f"return entry::{target}({', '.join(['at'] * bool(needs) + prototype.arguments)});"
+            per_thread = "true" if PER_THREAD.search(name) else "false"
             parameters = ", ".join(prototype.parameters)
             out.write(f'__attribute__((visibility("default"))) CUresult {name}({parameters}) {{\n')
             out.write(f'  static constinit CallSite site{{"{name}"}};\n')

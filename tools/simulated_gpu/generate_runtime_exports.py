@@ -9,33 +9,14 @@ exported: a program that needs one fails to load rather than misbehaves.
 """
 import argparse
 import re
-import subprocess
 import sys
 
-from generate_exports import PER_THREAD, Prototype
+from generate_exports import PER_THREAD, prototypes_of
 
 PROTOTYPE = re.compile(r"(?:^|\s)cudaError_t\s+(cuda[A-Z]\w*)\s*\(([^;{}]*)\)\s*$", re.S)
 DEFINITION = re.compile(r"^cudaError_t (cuda[A-Z]\w*)\(", re.M)
 # Functions of one ABI only, or that return the recorded error rather than their own.
 UNRECORDED = {"cudaGetLastError", "cudaPeekAtLastError"}
-
-
-def prototypes_of(compiler, include, extra):
-    """Returns the runtime's functions as a dict of Prototype by name.
-
-    compiler  words of the compiler's command, which preprocesses cuda_runtime_api.h
-    include   the toolkit's folder of headers
-    extra     further C declarations, which come after those of the header
-    """
-    source = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda_runtime_api.h>\n" + extra
-    command = compiler + ["-E", "-P", "-x", "c", "-I", include, "-"]
-    text = subprocess.run(command, input=source, text=True, check=True, capture_output=True).stdout
-    found = {}
-    for statement in text.split(";"):
-        match = PROTOTYPE.search(statement)
-        if match and "typedef" not in statement and match.group(1) not in found:
-            found[match.group(1)] = Prototype(match.group(1), match.group(2))
-    return found
 
 
 def main():
@@ -51,7 +32,8 @@ def main():
 
     with open(options.extra_prototypes, encoding="utf-8") as file:
         extra = file.read()
-    prototypes = prototypes_of(options.compiler.split("|"), options.include, extra)
+    prototypes = prototypes_of(options.compiler.split("|"), options.include, PROTOTYPE,
+                               "#include <cuda_runtime_api.h>\n" + extra)
     written = set()
     for source in options.sources:
         with open(source, encoding="utf-8") as file:

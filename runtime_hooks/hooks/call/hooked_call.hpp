@@ -13,8 +13,8 @@
 #include "runtime_hooks/hooks/call/call_canary.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 #include "runtime_hooks/hooks/call/session_parts.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::hooks {
 
@@ -305,9 +305,6 @@ class RuntimeCall {
   }
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
-
-  // True if the hooked runtime function was not called by another hooked runtime function.
-  bool outermost() const { return outermost_; }
 
  private:
   // True if the hooked runtime function was not called by another hooked runtime function.

@@ -63,8 +63,6 @@ class Session {
   // session. The settings are copied.
   Session(ledger::Writer& ledger, const driver::RealDriver& real, const Surroundings&,
           const SessionSettings&) noexcept;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
 
   // The ledger, the file that gets all records. It belongs to the caller of the constructor.
   ledger::Writer& ledger;

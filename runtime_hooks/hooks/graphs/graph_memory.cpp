@@ -15,9 +15,9 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/memory/own_memory.hpp"
 #include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::hooks {
 namespace {

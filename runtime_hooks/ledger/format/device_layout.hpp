@@ -2,6 +2,7 @@
 // pool's figures, and memory that the driver took by itself.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -80,6 +81,27 @@ struct Device {
   std::atomic<std::uint64_t> largest_local_bytes;
   // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
   StringRef largest_local_kernel;
+};
+
+// Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
+struct ArenaUse {
+  // `held_bytes`: bytes of the device that cuwarden's pool holds at present. `live_bytes`: sum of
+  // the requested sizes of the live allocations in the pool.
+  std::uint64_t held_bytes = 0, live_bytes = 0;
+  // Number and bytes of the requests that cuwarden's pool has served since the process began.
+  std::uint64_t served_count = 0, served_bytes = 0;
+  // Bytes that cuwarden's pool gave back to the device since the process began, including those
+  // that meshing saved. Memory of contexts that ended does not count.
+  std::uint64_t returned_bytes = 0;
+  // Number of pages that meshing has made share memory since the process began. When a page joins
+  // the memory of a page that shared none, both count. A page counts again each time it is moved.
+  std::uint64_t meshed_pages = 0;
+  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
+  std::uint64_t pause_ns = 0;      // nanoseconds for which meshing paused the program
+
+  // Returns the bytes that the pool holds and that no live allocation uses; 0 if a damaged ledger
+  // has more live bytes than held bytes.
+  std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
 };
 
 }  // namespace cuwarden::ledger

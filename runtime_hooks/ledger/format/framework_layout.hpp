@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/format/string_ref.hpp"
 
 namespace cuwarden::ledger {
@@ -29,6 +32,32 @@ struct FrameworkPool {
   // Number and bytes of holes: free blocks in segments of which another part is in use.
   std::atomic<std::uint64_t> hole_count, hole_bytes;
   std::atomic<std::uint64_t> largest_free_bytes;  // bytes of the largest free block
+};
+
+// The memory to which a framework's figures belong.
+struct FrameworkMemory {
+  std::string_view framework;  // name of the framework, such as "PyTorch"
+  std::string_view pool;       // name of the framework's pool; empty: the main pool of the device
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
+  // Incident at which the figures are given; 0: none, they are the latest ones.
+  IncidentId incident;
+  // Call stack of the blocks that the figures count; 0: they count all blocks.
+  StackId stack;
+};
+// A framework's figures of its pool of memory, which it has taken from CUDA and hands out in
+// blocks. unknown_value: the framework does not give the figure.
+struct FrameworkFigures {
+  std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
+  std::uint64_t allocated_bytes = unknown_value;  // bytes of the blocks that are handed out
+  std::uint64_t allocated_count = unknown_value;  // number of blocks that are handed out
+  // Highest value of allocated_bytes so far. Frameworks::store(), if it is given unknown_value,
+  // keeps the highest allocated_bytes that it was given.
+  std::uint64_t peak_allocated_bytes = unknown_value;
+  // Number of free blocks in segments (units that the framework takes from CUDA) that are partly in
+  // use.
+  std::uint64_t hole_count = unknown_value;
+  std::uint64_t hole_bytes = unknown_value;  // bytes of free blocks in segments partly in use
+  std::uint64_t largest_free_bytes = unknown_value;  // bytes of the largest free block
 };
 
 }  // namespace cuwarden::ledger

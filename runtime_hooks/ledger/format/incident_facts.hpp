@@ -119,4 +119,31 @@ class NamedProcesses {
   std::size_t size_ = 0;  // number of entries of all_ in use
 };
 
+// Figures of the driver's slabs of one size class when a request was refused, on the request's
+// device. A slab is a 2 MiB unit from which the driver cuts small allocations.
+struct SlabClassRow {
+  // Size in bytes of the allocations that fill most of each slab, rounded up to a power of two.
+  std::uint64_t class_bytes = 0;
+  std::uint64_t slab_count = 0;  // number of slabs of the size class
+  // Number, and sum of the requested bytes, of all live allocations in slabs of the size class.
+  std::uint64_t live_count = 0, live_bytes = 0;
+};
+// One of the driver's slabs when a request was refused, on the request's device. A slab is a 2 MiB
+// unit from which the driver cuts small allocations.
+struct SlabRow {
+  DeviceAddress address;  // start of the slab
+  // Number, and sum of the requested bytes, of the live allocations in the slab.
+  std::uint64_t live_count = 0, live_bytes = 0;
+};
+// One attempt (rung) to serve a refused request, with its outcome.
+struct RungRow {
+  std::uint32_t order = 0;        // position among the rungs tried for the request, from 1
+  Rung rung{};                    // the rung that was tried
+  RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
+  std::uint64_t duration_ns = 0;  // nanoseconds that the rung has taken so far
+  // Name of the reclaimer (a callback that empties a cache) that the rung called; empty for other
+  // rungs.
+  std::string_view name;
+};
+
 }  // namespace cuwarden::ledger

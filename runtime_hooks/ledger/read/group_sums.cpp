@@ -18,7 +18,7 @@ GroupSums::GroupSums(const Reader& reader) noexcept {
 void GroupSums::add(const GroupView& group) noexcept {
   const auto slot = slot_of(group.kind, group.device);
   if (!slot) return;
-  Sum& sum = sums_[*slot];
+  SeriesTotals& sum = sums_[*slot];
   sum.allocations += group.allocations;
   sum.allocated_bytes += group.allocated_bytes;
   sum.frees += group.frees;
@@ -31,13 +31,7 @@ void GroupSums::put_into(SeriesView& series) const noexcept {
   if (series.host_rss) return;
   const auto slot = slot_of(series.kind, series.device);
   if (!slot) return;
-  const Sum& sum = sums_[*slot];
-  series.allocations = sum.allocations;
-  series.allocated_bytes = sum.allocated_bytes;
-  series.frees = sum.frees;
-  series.failures = sum.failures;
-  series.live_count = sum.live_count;
-  series.live_bytes = sum.live_bytes;
+  static_cast<SeriesTotals&>(series) = sums_[*slot];
   // The peak is at least the live bytes. It may be below them if the peak was reached just now.
   // It may also be below them if the process was killed between the changes of a group's counters
   // and of the series'.

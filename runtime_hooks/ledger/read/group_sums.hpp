@@ -39,20 +39,12 @@ class GroupSums {
 
  private:
   static constexpr std::int32_t most_devices = 256;  // device ordinals of 256 and more are ignored
-  // Sums over the groups of one kind on one device.
-  struct Sum {
-    std::uint64_t allocations = 0;      // allocations since process start
-    std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
-    std::uint64_t frees = 0;     // allocations that the program has freed since process start
-    std::uint64_t failures = 0;  // refused requests that failed since process start
-    std::uint64_t live_count = 0, live_bytes = 0;  // number and bytes of the live allocations
-  };
   // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if
   // the ordinal is not in [-1, most_devices).
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;
   // Sums of each kind and device, at kind * (most_devices + 1) + ordinal + 1; no_device has the
   // ordinal -1.
-  std::array<Sum, kind_count*(most_devices + 1)> sums_{};
+  std::array<SeriesTotals, kind_count*(most_devices + 1)> sums_{};
 };
 
 }  // namespace cuwarden::ledger

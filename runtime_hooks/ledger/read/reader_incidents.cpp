@@ -76,20 +76,18 @@ std::optional<IncidentProcessView> Reader::incident_process(std::uint64_t index)
 std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentClass>(RegionId::incident_classes, index);
   if (found == nullptr) return std::nullopt;
-  return IncidentClassView{IncidentId{load_field(found->incident)}, load_field(found->class_bytes),
-                           load_field(found->slab_count), load_field(found->live_count),
-                           load_field(found->live_bytes)};
+  return IncidentClassView{{load_field(found->class_bytes), load_field(found->slab_count),
+                            load_field(found->live_count), load_field(found->live_bytes)},
+                           IncidentId{load_field(found->incident)}};
 }
 
 std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentRung>(RegionId::incident_rungs, index);
   if (found == nullptr) return std::nullopt;
-  const IncidentRungView view{IncidentId{load_field(found->incident)},
-                              load_field(found->order),
-                              load_field(found->rung),
-                              load_field(found->outcome),
-                              load_field(found->duration_ns),
-                              text(found->name, 64)};
+  const IncidentRungView view{
+      {load_field(found->order), load_field(found->rung), load_field(found->outcome),
+       load_field(found->duration_ns), text(found->name, 64)},
+      IncidentId{load_field(found->incident)}};
   if (static_cast<std::size_t>(view.rung) >= rung_count ||
       static_cast<std::uint8_t>(view.outcome) >= rung_outcome_count)
     return std::nullopt;
@@ -99,9 +97,9 @@ std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const
 std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentSlab>(RegionId::incident_slabs, index);
   if (found == nullptr) return std::nullopt;
-  return IncidentSlabView{IncidentId{load_field(found->incident)},
-                          DeviceAddress{load_field(found->address)}, load_field(found->live_count),
-                          load_field(found->live_bytes)};
+  return IncidentSlabView{{DeviceAddress{load_field(found->address)}, load_field(found->live_count),
+                           load_field(found->live_bytes)},
+                          IncidentId{load_field(found->incident)}};
 }
 
 }  // namespace cuwarden::ledger

@@ -1,7 +1,6 @@
 // The rows of a ledger as its readers see them: values, copied from the untrusted bytes.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/ledger/format/longest_life.hpp"
 #include "runtime_hooks/ledger/format/reach.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 
 namespace cuwarden::ledger {
 
@@ -23,29 +23,14 @@ namespace cuwarden::ledger {
 // spans point into the ledger's bytes. Times are nanoseconds since the recorded process began.
 
 // A copy of a Record: one live allocation.
-struct RecordView {
-  RecordId id;                // the record's row
-  GroupId group;              // group in which the allocation counts
-  DeviceAddress address;      // address or handle
-  ByteCount bytes;            // size as the program requested it
-  std::uint64_t time_ns = 0;  // time of the allocation since process start
-  ContextId context;          // context that the memory belongs to; 0: none
-  // For a mapping or a further handle of virtual memory: row of the record that counts the memory's
-  // bytes; 0: unknown. 0 for all other memory.
-  std::uint64_t related = 0;
-  ThreadId thread;  // thread that allocated; 0: unknown
+struct RecordView : RecordFields {
+  RecordId id;            // the record's row
+  DeviceAddress address;  // address or handle
   // Number of live mappings and further handles of a virtual memory handle's memory; 0 for other
   // memory.
   std::uint32_t mappings = 0;
-  // Number of references to a virtual memory handle, or of openings of memory by an IPC handle; 0
-  // for other memory.
-  std::uint32_t references = 0;
-  Space space{};           // kind of number that `address` is, such as a pointer or a handle
-  std::uint8_t flags = 0;  // bits of RecordFlag
-  Reach reach{};           // what a search for pointers to the allocation found
-  // Number of the difference (device memory that several objects took together) of which `bytes`
-  // has a part: Record::difference; 0: none, or not numbered.
-  std::uint16_t difference = 0;
+  Space space{};  // kind of number that `address` is, such as a pointer or a handle
+  Reach reach{};  // what a search for pointers to the allocation found
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.
@@ -130,21 +115,22 @@ struct WorstHolderView {
   // allocations.
   std::uint64_t locked_bytes = 0;
 };
-// A copy of a Series: all memory of one kind on one device, or the process's resident memory.
-struct SeriesView {
-  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
-  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
-  DeviceOrdinal device = no_device;  // no_device for host memory
-  // Allocations since process start. This and the next four numbers are 0 until
-  // GroupSums::put_into() adds up the groups. For `host_rss` they stay 0.
-  std::uint64_t allocations = 0;
+// The memory of one kind on one device, summed up over its groups.
+struct SeriesTotals {
+  std::uint64_t allocations = 0;      // allocations since process start
   std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
   std::uint64_t frees = 0;            // allocations that the program has freed since process start
   std::uint64_t failures = 0;         // refused requests that failed since process start
   std::uint64_t live_count = 0;       // number of live allocations
-  // Bytes of the live allocations. May be too high until GroupSums::put_into() adds up the groups.
-  // For `host_rss`: the last sample of the RSS.
-  std::uint64_t live_bytes = 0;
+  std::uint64_t live_bytes = 0;       // bytes of the live allocations
+};
+// A copy of a Series: all memory of one kind on one device, or the process's resident memory. The
+// totals are 0, except for `live_bytes`, which may be too high, until GroupSums::put_into() adds up
+// the groups. For `host_rss`, `live_bytes` is the last sample of the RSS, and the others stay 0.
+struct SeriesView : SeriesTotals {
+  bool host_rss = false;             // true: the bytes are the process's resident memory (RSS)
+  Kind kind{};                       // kind of memory; meaningless if `host_rss` is true
+  DeviceOrdinal device = no_device;  // no_device for host memory
   // Bytes now locked in slabs or lost to rounding up to pages. `live_bytes` does not include them.
   std::uint64_t beside_live_bytes = 0;
   // Number of live allocations at the moment of `peak_bytes`; 0 for `host_rss`.
@@ -189,24 +175,6 @@ struct SlabPageView {
   DeviceAddress address;             // first byte of the page
   SlabContents contents;             // live allocations in the page at the worst moment
 };
-// Figures of cuwarden's pool on one device, as the ledger has them: the latest ones, and totals
-// since the process began.
-struct ArenaView {
-  // Bytes that the pool holds, and bytes requested for the live allocations in the pool.
-  std::uint64_t held_bytes = 0, live_bytes = 0;
-  // Number and bytes of the requests that the pool has served so far.
-  std::uint64_t served_count = 0, served_bytes = 0;
-  std::uint64_t returned_bytes = 0;  // bytes that the pool gave back to the device so far
-  // Number of times that meshing made a page of addresses share memory with another page. When two
-  // pages come to share memory, both count.
-  std::uint64_t meshed_pages = 0;
-  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
-  std::uint64_t pause_ns = 0;      // time for which meshing paused the program
-  // Returns the bytes that the pool holds and that no live allocation uses; 0 if a damaged ledger
-  // has more live bytes than held bytes.
-  std::uint64_t unused_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
-};
-
 // A copy of a Device: a device that the process used.
 struct DeviceView {
   DeviceOrdinal ordinal = no_device;  // the device's CUDA ordinal, from 0
@@ -233,7 +201,7 @@ struct DeviceView {
   std::uint64_t spilled_bytes = 0, spilled_peak_bytes = 0;
   std::uint64_t spilled_count = 0;  // number of allocations that were spilled so far
   std::uint64_t spilled_in_stream_order_bytes = 0;  // spilled bytes of stream-ordered allocations
-  ArenaView arena;                                  // figures of cuwarden's pool on the device
+  ArenaUse arena;                                   // figures of cuwarden's pool on the device
   ImplicitBytes implicit;  // memory that the driver took by itself, such as for contexts
   // Mangled name of the kernel that needs ImplicitBytes::largest_local; empty: unknown.
   std::string_view largest_local_kernel;
@@ -267,29 +235,16 @@ struct IncidentProcessView : OtherProcess {
   IncidentId incident;  // the incident to which the row belongs
 };
 // A copy of an IncidentClass: the driver's slabs of one size class at the incident's refusal.
-struct IncidentClassView {
-  IncidentId incident;            // the incident to which the row belongs
-  std::uint64_t class_bytes = 0;  // largest size of the class's allocations, a power of two
-  std::uint64_t slab_count = 0;   // number of slabs of this size class
-  // Number and requested bytes of all live allocations in the class's slabs.
-  std::uint64_t live_count = 0, live_bytes = 0;
+struct IncidentClassView : SlabClassRow {
+  IncidentId incident;  // the incident to which the row belongs
 };
 // A copy of an IncidentRung: an attempt (rung) to serve the incident's request, and its outcome.
-struct IncidentRungView {
-  IncidentId incident;            // the incident to which the row belongs
-  std::uint32_t order = 0;        // position among the incident's rungs, from 1
-  Rung rung{};                    // the rung that was tried
-  RungOutcome outcome{};          // the rung's outcome; `under_way` until it has ended
-  std::uint64_t duration_ns = 0;  // time that the rung has taken so far
-  // Name of the reclaimer (callback that empties a cache) that the rung called; empty: none.
-  std::string_view name;
+struct IncidentRungView : RungRow {
+  IncidentId incident;  // the incident to which the row belongs
 };
 // A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
-struct IncidentSlabView {
-  IncidentId incident;    // the incident to which the row belongs
-  DeviceAddress address;  // first byte of the slab
-  // Number and requested bytes of the live allocations in the slab.
-  std::uint64_t live_count = 0, live_bytes = 0;
+struct IncidentSlabView : SlabRow {
+  IncidentId incident;  // the incident to which the row belongs
 };
 // A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
 struct HookView {
@@ -306,22 +261,10 @@ struct StepMarkView {
   // ended, or the step has no name.
   std::uint64_t name_end_ns = 0;
 };
-// A copy of a FrameworkPool: figures that a framework gives of its own memory. unknown_value: the
-// figure is not known. The texts point into the ledger.
-struct FrameworkPoolView {
-  // Name of the framework, and of the framework's pool; an empty pool: its main one on the device.
-  std::string_view framework, pool;
-  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
-  IncidentId incident;  // incident at which the figures were given; 0: they are the latest ones
-  StackId stack;        // call stack that got the blocks; 0: the figures are of the whole pool
-  std::uint64_t time_ns = 0;               // time of the figures, in ns since the process's start
-  std::uint64_t reserved_bytes = 0;        // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = 0;       // bytes of the blocks in use
-  std::uint64_t allocated_count = 0;       // number of the blocks in use
-  std::uint64_t peak_allocated_bytes = 0;  // most bytes of blocks in use at one moment so far
-  // Number and bytes of holes: free blocks in segments of which another part is in use.
-  std::uint64_t hole_count = 0, hole_bytes = 0;
-  std::uint64_t largest_free_bytes = 0;  // bytes of the largest free block
+// A copy of a FrameworkPool: figures that a framework gives of its own memory. The texts point into
+// the ledger.
+struct FrameworkPoolView : FrameworkMemory, FrameworkFigures {
+  std::uint64_t time_ns = 0;  // time of the figures, in ns since the process's start
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {

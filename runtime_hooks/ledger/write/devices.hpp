@@ -9,6 +9,7 @@
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/device_layout.hpp"
 #include "runtime_hooks/ledger/format/implicit_bytes.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
@@ -25,23 +26,6 @@ struct Reading {
   // Bytes of the device that live allocations of this process take, as Totals::taken_on() returns
   // them.
   std::uint64_t allocated_bytes = 0;
-};
-
-// Figures of cuwarden's pool on one device: the present ones, and totals since the process began.
-struct ArenaUse {
-  // `held_bytes`: bytes of the device that cuwarden's pool holds at present. `live_bytes`: sum of
-  // the requested sizes of the live allocations in the pool.
-  std::uint64_t held_bytes = 0, live_bytes = 0;
-  // Number and bytes of the requests that cuwarden's pool has served since the process began.
-  std::uint64_t served_count = 0, served_bytes = 0;
-  // Bytes that cuwarden's pool gave back to the device since the process began, including those
-  // that meshing saved. Memory of contexts that ended does not count.
-  std::uint64_t returned_bytes = 0;
-  // Number of pages that meshing has made share memory since the process began. When a page joins
-  // the memory of a page that shared none, both count. A page counts again each time it is moved.
-  std::uint64_t meshed_pages = 0;
-  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
-  std::uint64_t pause_ns = 0;      // nanoseconds for which meshing paused the program
 };
 
 // A change of a device's implicit memory. The driver takes such memory for contexts, code, local

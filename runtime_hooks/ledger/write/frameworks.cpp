@@ -22,7 +22,7 @@ void Frameworks::put(FrameworkPool& row, const FrameworkFigures& figures,
   row.largest_free_bytes.store(figures.largest_free_bytes, relaxed);
 }
 
-std::uint64_t Frameworks::find(const Memory& memory) const noexcept {
+std::uint64_t Frameworks::find(const FrameworkMemory& memory) const noexcept {
   const std::uint64_t used = storage_.used(RegionId::frameworks);
   for (std::uint64_t number = 1; number < used; ++number) {
     const FrameworkPool& known = row(number);
@@ -34,7 +34,7 @@ std::uint64_t Frameworks::find(const Memory& memory) const noexcept {
   return 0;
 }
 
-void Frameworks::store(const Memory& memory, const FrameworkFigures& figures) noexcept {
+void Frameworks::store(const FrameworkMemory& memory, const FrameworkFigures& figures) noexcept {
   const LedgerLocked locked(lock_, storage_);
   if (!locked) return;
   const std::uint64_t now = time_.recently_ns();

@@ -16,22 +16,6 @@
 
 namespace cuwarden::ledger {
 
-// A framework's figures of its pool of memory, which it has taken from CUDA and hands out in
-// blocks. unknown_value: the framework does not give the figure.
-struct FrameworkFigures {
-  std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
-  std::uint64_t allocated_bytes = unknown_value;  // bytes of the blocks that are handed out
-  std::uint64_t allocated_count = unknown_value;  // number of blocks that are handed out
-  // Highest value of allocated_bytes so far. unknown_value: Frameworks::store() keeps the highest
-  // allocated_bytes that it was given.
-  std::uint64_t peak_allocated_bytes = unknown_value;
-  // Number of free blocks in segments (units that the framework takes from CUDA) that are partly in
-  // use.
-  std::uint64_t hole_count = unknown_value;
-  std::uint64_t hole_bytes = unknown_value;  // bytes of free blocks in segments partly in use
-  std::uint64_t largest_free_bytes = unknown_value;  // bytes of the largest free block
-};
-
 // Stores the figures that frameworks, such as PyTorch, give of their own memory. All threads may
 // call the functions at any time, except pytorch().
 class Frameworks {
@@ -39,18 +23,9 @@ class Frameworks {
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Frameworks(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
-  // The memory to which a framework's figures belong.
-  struct Memory {
-    std::string_view framework;  // name of the framework, such as "PyTorch"
-    std::string_view pool;       // name of the framework's pool; empty: the main pool of the device
-    DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
-    IncidentId incident;               // incident at which the figures are given; 0: none
-    // Call stack of the blocks that the figures count; 0: they count all blocks.
-    StackId stack;
-  };
   // Stores the latest figures of this memory. They replace earlier figures of the same memory,
   // except for the peak, which only rises. Does nothing if the table is full.
-  void store(const Memory&, const FrameworkFigures&) noexcept;
+  void store(const FrameworkMemory&, const FrameworkFigures&) noexcept;
 
   // Stores PyTorch's figures of the device. `reserved_bytes`: bytes that PyTorch has taken from
   // CUDA. `allocated_bytes`: bytes of these that are in blocks that it has handed out. To be called
@@ -80,7 +55,7 @@ class Frameworks {
     return {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
   }
   // Returns the table's row for this memory; 0 if there is none. The caller holds the lock.
-  std::uint64_t find(const Memory&) const noexcept;
+  std::uint64_t find(const FrameworkMemory&) const noexcept;
   // Replaces the figures of a row. `time_ns`: time of the figures, in ns since process start.
   static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;
 

@@ -1,6 +1,5 @@
 #include "runtime_hooks/pool/packing/packing.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <iterator>
 

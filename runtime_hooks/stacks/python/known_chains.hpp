@@ -22,10 +22,7 @@ namespace cuwarden::stacks::python {
 // name is found only with the generation with which it was kept. Chains have at least one frame.
 class KnownChains {
  public:
-  KnownChains() = default;
   ~KnownChains();
-  KnownChains(const KnownChains&) = delete;
-  KnownChains& operator=(const KnownChains&) = delete;
 
   // The Python frames of a remembered stack, and the name that keep() got for it.
   struct Known {

@@ -16,7 +16,7 @@ enum class LineTable : std::uint32_t {
 };
 
 // Positions of fields in the structures of one version of CPython, in bytes from the start of the
-// structure.
+// structure. The fields that have the same value in all versions from 3.11 on begin with it.
 struct Layout {
   static constexpr std::uint16_t none = UINT16_MAX;  // the version has no such field
 
@@ -37,7 +37,7 @@ struct Layout {
   // and of the instruction that was reached. The instruction is an int before 3.11: a number of
   // bytes in 3.9, of units of two bytes in 3.10; -1 before the first one. From 3.11 on, it is an
   // address in the bytecode.
-  std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
+  std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 56;
   // Mask of the bits in a frame's pointer to its code object that are no part of the address.
   std::uint16_t code_tag = 0;
   // Position in the Python frame of a byte that is nonzero if C code has entered the frame.
@@ -48,7 +48,7 @@ struct Layout {
   std::uint16_t frame_owner = none;
 
   // Positions in PyCodeObject: file name, function name, first line, table of lines.
-  std::uint16_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
+  std::uint16_t code_file = 112, code_name = 128, code_first_line = 0, code_lines = 136;
   // Position in PyCodeObject of the bytecode: from 3.11 on an array, before that a pointer to a
   // bytes object.
   std::uint16_t code_instructions = 0;
@@ -62,7 +62,7 @@ struct Layout {
   // Bytes before the characters of a str object: `ascii_characters` if all are ASCII, otherwise
   // `other_characters`.
   std::uint16_t ascii_characters = 0, other_characters = 0;
-  LineTable lines = LineTable::pairs;  // format of the table of lines
+  LineTable lines = LineTable::locations;  // format of the table of lines
 
   static constexpr std::uint8_t owned_by_generator = 1, owned_by_c_stack = 3;
 
@@ -80,7 +80,7 @@ struct Layout {
 
 // The layouts of the versions that can be read. The numbers are offsetof() of CPython's own
 // headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10. A row leaves out fields that its
-// version does not have.
+// version does not have, and those that have the value with which they begin.
 inline constexpr Layout layouts[] = {
     {.version = 0x0309,
      .state_thread = 176,
@@ -119,18 +119,13 @@ inline constexpr Layout layouts[] = {
      .cframe_previous = 16,
      .frame_previous = 48,
      .frame_code = 32,
-     .frame_instruction = 56,
      .frame_is_entry = 68,
      .frame_owner = 69,
-     .code_file = 112,
-     .code_name = 128,
      .code_first_line = 72,
-     .code_lines = 136,
      .code_instructions = 184,
      .code_first_shown = 168,
      .ascii_characters = 48,
-     .other_characters = 72,
-     .lines = LineTable::locations},
+     .other_characters = 72},
     {.version = 0x030c,
      .state_thread = 136,
      .state_cframe = 56,
@@ -138,53 +133,38 @@ inline constexpr Layout layouts[] = {
      .cframe_previous = 8,
      .frame_previous = 8,
      .frame_code = 0,
-     .frame_instruction = 56,
      .frame_owner = 70,
-     .code_file = 112,
-     .code_name = 128,
      .code_first_line = 68,
-     .code_lines = 136,
      .code_instructions = 192,
      .code_first_shown = 176,
      .code_version = 92,
      .ascii_characters = 40,
-     .other_characters = 56,
-     .lines = LineTable::locations},
+     .other_characters = 56},
     {.version = 0x030d,
      .state_thread = 152,
      .state_frame = 72,
      .frame_previous = 8,
      .frame_code = 0,
-     .frame_instruction = 56,
      .frame_owner = 70,
-     .code_file = 112,
-     .code_name = 128,
      .code_first_line = 68,
-     .code_lines = 136,
      .code_instructions = 200,
      .code_first_shown = 184,
      .code_version = 92,
      .ascii_characters = 40,
-     .other_characters = 56,
-     .lines = LineTable::locations},
+     .other_characters = 56},
     {.version = 0x030e,
      .state_thread = 152,
      .state_frame = 72,
      .frame_previous = 8,
      .frame_code = 0,
-     .frame_instruction = 56,
      .code_tag = 1,
      .frame_owner = 74,
-     .code_file = 112,
-     .code_name = 128,
      .code_first_line = 68,
-     .code_lines = 136,
      .code_instructions = 208,
      .code_first_shown = 192,
      .code_version = 92,
      .ascii_characters = 40,
-     .other_characters = 56,
-     .lines = LineTable::locations},
+     .other_characters = 56},
 };
 
 // Positions that all versions have in common, in bytes from the start of the structure.

@@ -58,7 +58,7 @@ class SchemaComparison {
     if (type.kind == model::TypeKind::object)
       compare_object(path, type, description);
     else if (type.kind == model::TypeKind::list && type.element->kind == model::TypeKind::object)
-      compare_object(path + "[]", *type.element, description.at("items"));
+      compare_object(path + "[]", *type.element, resolved(description.at("items")));
   }
 
   // Returns the name of the JSON type of values of a type of the model.
@@ -78,12 +78,17 @@ class SchemaComparison {
     }
   }
 
+  // Returns the part of the schema to which the description refers; the description itself if it
+  // refers to none.
+  const Json& resolved(const Json& description) const {
+    if (!description.contains("$ref")) return description;
+    const std::string name = description.at("$ref");
+    return resolved(schema_.at("$defs").at(name.substr(name.rfind('/') + 1)));
+  }
+
   // Returns the names of the JSON types that values of a description may have.
-  Names types_of(const Json& description) const {
-    if (description.contains("$ref")) {
-      const std::string name = description.at("$ref");
-      return types_of(schema_.at("$defs").at(name.substr(name.rfind('/') + 1)));
-    }
+  Names types_of(const Json& reference) const {
+    const Json& description = resolved(reference);
     Names types;
     if (description.contains("type")) {
       const Json& type = description.at("type");

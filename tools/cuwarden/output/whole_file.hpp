@@ -30,8 +30,6 @@ class WholeFile {
   // progress are forbidden until the command ends. `new_mode`: permissions of a new file, such as
   // 0600, which only its owner may read; null: those that the umask allows.
   explicit WholeFile(const std::string& path, std::optional<mode_t> new_mode = std::nullopt);
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
   // Removes the temporary file, if finish() did not succeed.
   ~WholeFile();
 

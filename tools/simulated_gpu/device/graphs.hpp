@@ -10,9 +10,7 @@ namespace cuwarden::simulated_gpu {
 
 // Kinds of work that a node of a graph does in a launch. `empty`: none. `host`: calls a host
 // function. `allocate`, `release`: allocates or frees device memory. `child`: runs another graph.
-// `event`: records or waits for an event. `other`: any other work. The simulated driver makes no
-// nodes of the last two kinds.
-enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child, event, other };
+enum class NodeKind { empty, kernel, copy, fill, host, allocate, release, child };
 
 struct Graph;
 
@@ -32,12 +30,8 @@ struct Node {
   // Function that each launch of the graph calls for the node; empty: none. Its argument is the
   // stream of the launch. The caller holds Simulator::mutex, so the function must be short.
   std::function<void(Stream&)> work;
-  Graph* child = nullptr;  // Only for kind `child`: the graph that the node runs.
-  // Only for kind `kernel`: parameters of the launch. In a node that a capture has added, only
-  // `func` is set.
-  CUDA_KERNEL_NODE_PARAMS kernel{};
-  CUDA_HOST_NODE_PARAMS host{};  // Only for kind `host`: the function and its argument.
-  CUevent event = nullptr;       // Only for kind `event`: the event.
+  Graph* child = nullptr;       // Only for kind `child`: the graph that the node runs.
+  CUfunction kernel = nullptr;  // Only for kind `kernel`: handle of the kernel.
 };
 
 // A graph. Its handle, a CUgraph, is the object's address.

@@ -56,9 +56,6 @@ struct MemoryPool {
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.
   int reuse_event_dependencies = 1, reuse_opportunistic = 1, reuse_internal = 1;
-  // Types of handles for export that the program asked for (cuMemPoolCreate); stored, but without
-  // effect.
-  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   // Access of other devices to the pool's memory, by the device's ordinal (cuMemPoolSetAccess);
   // stored, but not checked by copies.
   std::map<int, CUmemAccess_flags> access;

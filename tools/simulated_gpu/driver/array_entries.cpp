@@ -73,9 +73,7 @@ Handles<MipmappedArray>& mipmapped_arrays() {
 
 namespace entry {
 
-CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuArray3DCreate_v2(InContext& at, CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
   if (out == nullptr || shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
   Array* made = nullptr;
@@ -84,30 +82,28 @@ CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape) 
   return CUDA_SUCCESS;
 }
 
-CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
+CUresult cuArrayCreate_v2(InContext& at, CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape) {
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      0,
                                      shape->Format, shape->NumChannels, 0};
-  return entry::cuArray3DCreate_v2(out, &wide);
+  return entry::cuArray3DCreate_v2(at, out, &wide);
 }
 
-CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* shape) {
+CUresult cuArrayCreate(InContext& at, CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* shape) {
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      0,
                                      shape->Format, shape->NumChannels, 0};
-  return entry::cuArray3DCreate_v2(out, &wide);
+  return entry::cuArray3DCreate_v2(at, out, &wide);
 }
 
-CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape) {
+CUresult cuArray3DCreate(InContext& at, CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape) {
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_ARRAY3D_DESCRIPTOR wide{shape->Width,  shape->Height,      shape->Depth,
                                      shape->Format, shape->NumChannels, shape->Flags};
-  return entry::cuArray3DCreate_v2(out, &wide);
+  return entry::cuArray3DCreate_v2(at, out, &wide);
 }
 
-CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuArray3DGetDescriptor_v2(InContext&, CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) {
   const Array* array = arrays().find(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -115,18 +111,16 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handl
   return CUDA_SUCCESS;
 }
 
-CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
+CUresult cuArrayGetDescriptor_v2(InContext& at, CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
   CUDA_ARRAY3D_DESCRIPTOR wide{};
-  SIM_TRY(entry::cuArray3DGetDescriptor_v2(&wide, handle));
+  SIM_TRY(entry::cuArray3DGetDescriptor_v2(at, &wide, handle));
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *shape = {wide.Width, wide.Height, wide.Format, wide.NumChannels};
   return CUDA_SUCCESS;
 }
 
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* needs, CUarray handle,
-                                      CUdevice) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuArrayGetMemoryRequirements(InContext&, CUDA_ARRAY_MEMORY_REQUIREMENTS* needs,
+                                      CUarray handle, CUdevice) {
   const Array* array = arrays().find(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (needs == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -136,9 +130,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* needs, CUa
   return CUDA_SUCCESS;
 }
 
-CUresult cuArrayDestroy(CUarray handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuArrayDestroy(InContext& at, CUarray handle) {
   const auto find = [&] { return arrays().find(handle); };
   Array* array = find();
   if (array == nullptr || array->level) return CUDA_ERROR_INVALID_HANDLE;
@@ -148,10 +140,8 @@ CUresult cuArrayDestroy(CUarray handle) {
   return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : drop_array(*array);
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape,
-                                unsigned int levels) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMipmappedArrayCreate(InContext& at, CUmipmappedArray* out,
+                                const CUDA_ARRAY3D_DESCRIPTOR* shape, unsigned int levels) {
   if (out == nullptr || shape == nullptr || levels == 0) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
   auto mipmapped = std::make_unique<MipmappedArray>();
@@ -173,9 +163,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRI
   return CUDA_SUCCESS;
 }
 
-CUresult cuMipmappedArrayGetLevel(CUarray* out, CUmipmappedArray handle, unsigned int level) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMipmappedArrayGetLevel(InContext&, CUarray* out, CUmipmappedArray handle,
+                                  unsigned int level) {
   MipmappedArray* mipmapped = mipmapped_arrays().find(handle);
   if (mipmapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr || level >= mipmapped->levels.size()) return CUDA_ERROR_INVALID_VALUE;
@@ -183,9 +172,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* out, CUmipmappedArray handle, unsigne
   return CUDA_SUCCESS;
 }
 
-CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMipmappedArrayDestroy(InContext& at, CUmipmappedArray handle) {
   MipmappedArray* mipmapped = mipmapped_arrays().find(handle);
   if (mipmapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   mipmapped_arrays().remove(mipmapped);

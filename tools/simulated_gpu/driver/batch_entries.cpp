@@ -105,11 +105,9 @@ CUresult box_of(const CUDA_MEMCPY3D_BATCH_OP& op, CUDA_MEMCPY3D& box) {
 
 namespace entry {
 
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count,
-                               CUmemcpyAttributes* attributes, size_t* first_of, size_t kinds,
-                               CUstream handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemcpyBatchAsync_v2(InContext& at, CUdeviceptr* to, CUdeviceptr* from, size_t* sizes,
+                               size_t count, CUmemcpyAttributes* attributes, size_t* first_of,
+                               size_t kinds, CUstream handle) {
   if (to == nullptr || from == nullptr || sizes == nullptr || count == 0 || attributes == nullptr ||
       first_of == nullptr || kinds == 0 || kinds > count)
     return CUDA_ERROR_INVALID_VALUE;
@@ -125,10 +123,8 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes
   return copy_all(*stream, copies);
 }
 
-CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP* ops,
+CUresult cuMemcpy3DBatchAsync_v2(InContext& at, size_t count, CUDA_MEMCPY3D_BATCH_OP* ops,
                                  unsigned long long flags, CUstream handle) {
-  InContext at;
-  SIM_TRY(at.error);
   if (ops == nullptr || count == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   SIM_TRY(find_batch_stream(at, handle, stream));

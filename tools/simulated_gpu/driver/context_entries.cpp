@@ -47,9 +47,8 @@ CUresult find(Locked& at, CUcontext handle, Context*& context) {
 
 namespace entry {
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
+CUresult cuDevicePrimaryCtxRetain(Locked& at, CUcontext* out, CUdevice ordinal) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (device->primary == nullptr) {
@@ -61,8 +60,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
-  Locked at;
+CUresult cuDevicePrimaryCtxReset_v2(Locked& at, CUdevice ordinal) {
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (device->primary == nullptr) return CUDA_SUCCESS;
@@ -78,27 +76,17 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) { return cuDevicePrimaryCtxReset_v2(ordinal); }
-
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal) {
-  {
-    Locked at;
-    Device* device = at.sim.device(ordinal);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (device->primary == nullptr || device->primary_references == 0) {
-      return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    if (--device->primary_references > 0) return CUDA_SUCCESS;
+CUresult cuDevicePrimaryCtxRelease_v2(Locked& at, CUdevice ordinal) {
+  Device* device = at.sim.device(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (device->primary == nullptr || device->primary_references == 0) {
+    return CUDA_ERROR_INVALID_CONTEXT;
   }
-  return cuDevicePrimaryCtxReset_v2(ordinal);
+  if (--device->primary_references > 0) return CUDA_SUCCESS;
+  return cuDevicePrimaryCtxReset_v2(at, ordinal);
 }
 
-CUresult cuDevicePrimaryCtxRelease(CUdevice ordinal) {
-  return cuDevicePrimaryCtxRelease_v2(ordinal);
-}
-
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned int flags) {
-  Locked at;
+CUresult cuDevicePrimaryCtxSetFlags_v2(Locked& at, CUdevice ordinal, unsigned int flags) {
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   device->primary_flags = flags;
@@ -106,12 +94,8 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned int flags) {
-  return cuDevicePrimaryCtxSetFlags_v2(ordinal, flags);
-}
-
-CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int* flags, int* active) {
-  Locked at;
+CUresult cuDevicePrimaryCtxGetState(Locked& at, CUdevice ordinal, unsigned int* flags,
+                                    int* active) {
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (flags != nullptr) *flags = device->primary_flags;
@@ -137,8 +121,7 @@ CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams*, unsigned int flags, 
   return create(out, flags, device, 3020);
 }
 
-CUresult cuCtxDestroy_v2(CUcontext handle) {
-  Locked at;
+CUresult cuCtxDestroy_v2(Locked& at, CUcontext handle) {
   Context* context = nullptr;
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   SIM_TRY(find(at, handle, context));
@@ -151,8 +134,6 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDestroy(CUcontext handle) { return entry::cuCtxDestroy_v2(handle); }
-
 CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   InContext at;
@@ -161,17 +142,14 @@ CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDetach(CUcontext handle) { return entry::cuCtxDestroy_v2(handle); }
+CUresult cuCtxDetach(Locked& at, CUcontext handle) { return entry::cuCtxDestroy_v2(at, handle); }
 
-CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-  Locked at;
+CUresult cuCtxPushCurrent_v2(Locked& at, CUcontext handle) {
   Context* context = nullptr;
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   SIM_TRY(find(at, handle, context));
   return push(context) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
-
-CUresult cuCtxPushCurrent(CUcontext handle) { return entry::cuCtxPushCurrent_v2(handle); }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* out) {
   ThreadState& thread = thread_state();
@@ -180,8 +158,6 @@ CUresult cuCtxPopCurrent_v2(CUcontext* out) {
   if (out != nullptr) *out = reinterpret_cast<CUcontext>(top);
   return CUDA_SUCCESS;
 }
-
-CUresult cuCtxPopCurrent(CUcontext* out) { return entry::cuCtxPopCurrent_v2(out); }
 
 CUresult cuCtxSetCurrent(CUcontext handle) {
   ThreadState& thread = thread_state();
@@ -211,9 +187,8 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
+CUresult cuCtxGetDevice_v2(Locked& at, CUdevice* device, CUcontext handle) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   Context* context = nullptr;
   SIM_TRY(find(at, handle, context));
   *device = context->device->ordinal;
@@ -228,33 +203,28 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetFlags(unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxSetFlags(InContext& at, unsigned int flags) {
   at.context->flags = flags;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
+CUresult cuCtxGetId(Locked& at, CUcontext handle, unsigned long long* id) {
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   Context* context = nullptr;
   SIM_TRY(find(at, handle, context));
   *id = context->id;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
+CUresult cuCtxGetApiVersion(Locked& at, CUcontext handle, unsigned int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   Context* context = nullptr;
   SIM_TRY(find(at, handle, context));
   *version = context->api_version;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize_v2(CUcontext handle) {
-  Locked at;
+CUresult cuCtxSynchronize_v2(Locked& at, CUcontext handle) {
   Context* context = nullptr;
   SIM_TRY(find(at, handle, context));
   if (invalidate_captures(*context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -262,11 +232,9 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSynchronize() { return entry::cuCtxSynchronize_v2(nullptr); }
+CUresult cuCtxSynchronize(Locked& at) { return entry::cuCtxSynchronize_v2(at, nullptr); }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxSetLimit(InContext& at, CUlimit limit, size_t value) {
   const auto known = at.context->limits.find(limit);
   if (known == at.context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   // Memory for the stack is taken or given back at once. Memory for the heap is taken by the first
@@ -298,9 +266,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxSetCacheConfig(InContext& at, CUfunc_cache config) {
   at.context->cache_config = config;
   return CUDA_SUCCESS;
 }
@@ -313,16 +279,12 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxSetSharedMemConfig(InContext& at, CUsharedconfig config) {
   at.context->shared_config = config;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxGetStreamPriorityRange(InContext&, int* least, int* greatest) {
   if (least != nullptr) *least = 0;
   if (greatest != nullptr) *greatest = -5;
   return CUDA_SUCCESS;
@@ -330,9 +292,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 
 CUresult cuCtxResetPersistingL2Cache() { return InContext().error; }
 
-CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxEnablePeerAccess(InContext& at, CUcontext handle, unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* peer = at.sim.contexts.find(handle);
   if (peer == nullptr || peer == at.context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -342,9 +302,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
              : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
-CUresult cuCtxDisablePeerAccess(CUcontext handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuCtxDisablePeerAccess(InContext& at, CUcontext handle) {
   Context* peer = at.sim.contexts.find(handle);
   if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return at.context->peers.erase(peer->device->ordinal) != 0 ? CUDA_SUCCESS

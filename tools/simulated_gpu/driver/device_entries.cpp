@@ -124,17 +124,13 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Device* const seen = simulator().device(device);
   if (seen == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   const DeviceUuid made = uuid_of_device(seen->board);
   std::copy(made.begin(), made.end(), uuid->bytes);
   return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-  return entry::cuDeviceGetUuid(uuid, device);
 }
 
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice ordinal) {

@@ -77,9 +77,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1* out, unsigned int* pitch, unsigned int 
   return narrow(out, result, address);
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr* out, size_t size, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemAllocManaged(InContext& at, CUdeviceptr* out, size_t size, unsigned int flags) {
   if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
@@ -136,9 +134,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 
 CUresult cuMemFree(CUdeviceptr_v1 address) { return cuMemFree_v2(address); }
 
-CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemGetInfo_v2(InContext& at, size_t* free, size_t* total) {
   // A limit of the cgroup is shown as the device's size.
   const Device& device = *at.context->device;
   const std::size_t limit = device.cgroup_limit;
@@ -147,18 +143,17 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
+CUresult cuMemGetInfo(InContext& at, unsigned int* free, unsigned int* total) {
   size_t wide_free = 0, wide_total = 0;
-  SIM_TRY(cuMemGetInfo_v2(&wide_free, &wide_total));
+  SIM_TRY(cuMemGetInfo_v2(at, &wide_free, &wide_total));
   constexpr std::size_t kMost = 0xffffffff;
   if (free != nullptr) *free = static_cast<unsigned>(std::min(wide_free, kMost));
   if (total != nullptr) *total = static_cast<unsigned>(std::min(wide_total, kMost));
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemGetAddressRange_v2(InContext& at, CUdeviceptr* base, size_t* size,
+                                 CUdeviceptr address) {
   const Range* range = at.sim.ranges.around(address);
   if (range == nullptr) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = range->start;
@@ -166,10 +161,11 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr ad
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdeviceptr_v1 address) {
+CUresult cuMemGetAddressRange(InContext& at, CUdeviceptr_v1* base, unsigned int* size,
+                              CUdeviceptr_v1 address) {
   CUdeviceptr wide_base = 0;
   size_t wide_size = 0;
-  SIM_TRY(cuMemGetAddressRange_v2(&wide_base, &wide_size, address));
+  SIM_TRY(cuMemGetAddressRange_v2(at, &wide_base, &wide_size, address));
   if (base != nullptr) *base = static_cast<CUdeviceptr_v1>(wide_base);
   if (size != nullptr) *size = static_cast<unsigned>(wide_size);
   return CUDA_SUCCESS;

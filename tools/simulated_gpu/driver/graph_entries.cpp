@@ -121,7 +121,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   std::size_t launches = 0;
   for (const Node& node : exec->nodes) {
     const Kernel* const kernel =
-        node.kind == NodeKind::kernel ? kernels().find(node.kernel.func) : nullptr;
+        node.kind == NodeKind::kernel ? kernels().find(node.kernel) : nullptr;
     if (kernel == nullptr) continue;
     SIM_TRY(prepare_launch(*at.context, *kernel));
     ++launches;
@@ -137,15 +137,13 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
 
 namespace entry {
 
-CUresult cuGraphCreate(CUgraph* out, unsigned int flags) {
-  Locked at;
+CUresult cuGraphCreate(Locked&, CUgraph* out, unsigned int flags) {
   if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   *out = reinterpret_cast<CUgraph>(graphs().add(std::make_unique<Graph>()));
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphDestroy(CUgraph handle) {
-  Locked at;
+CUresult cuGraphDestroy(Locked&, CUgraph handle) {
   Graph* graph = graphs().find(handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (Node* node : graph->nodes) nodes().remove(node);
@@ -153,17 +151,15 @@ CUresult cuGraphDestroy(CUgraph handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
-                             size_t count) {
-  Locked at;
+CUresult cuGraphAddEmptyNode(Locked&, CUgraphNode* out, CUgraph handle,
+                             const CUgraphNode* dependencies, size_t count) {
   Node* node = nullptr;
   return add_node(node, out, handle, dependencies, count, NodeKind::empty,
                   CU_GRAPH_NODE_TYPE_EMPTY);
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
-                                  size_t count, CUgraph child) {
-  Locked at;
+CUresult cuGraphAddChildGraphNode(Locked&, CUgraphNode* out, CUgraph handle,
+                                  const CUgraphNode* dependencies, size_t count, CUgraph child) {
   Node* node = nullptr;
   Graph* inner = graphs().find(child);
   if (inner == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -173,23 +169,23 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph handle, const CUgrap
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddKernelNode_v2(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
-                                 size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
-  Locked at;
+CUresult cuGraphAddKernelNode_v2(Locked& at, CUgraphNode* out, CUgraph handle,
+                                 const CUgraphNode* dependencies, size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS* parameters) {
   Node* node = nullptr;
   if (parameters == nullptr || kernels().find(parameters->func) == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::kernel,
                    CU_GRAPH_NODE_TYPE_KERNEL));
-  node->kernel = *parameters;
+  node->kernel = parameters->func;
   const Clock::duration time = at.sim.settings.kernel_time;
   node->work = [time](Stream& stream) { enqueue(stream, time); };
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
-                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  Locked at;
+CUresult cuGraphAddMemAllocNode(Locked&, CUgraphNode* out, CUgraph handle,
+                                const CUgraphNode* dependencies, size_t count,
+                                CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
   Node* node = nullptr;
   if (parameters == nullptr || parameters->bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::allocate,
@@ -203,8 +199,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph handle, const CUgraphN
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  Locked at;
+CUresult cuGraphMemAllocNodeGetParams(Locked&, CUgraphNode handle,
+                                      CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
   const Node* node = nodes().find(handle);
   if (node == nullptr || node->kind != NodeKind::allocate || parameters == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
@@ -212,9 +208,8 @@ CUresult cuGraphMemAllocNodeGetParams(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PA
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
-                               size_t count, CUdeviceptr address) {
-  Locked at;
+CUresult cuGraphAddMemFreeNode(Locked&, CUgraphNode* out, CUgraph handle,
+                               const CUgraphNode* dependencies, size_t count, CUdeviceptr address) {
   Node* node = nullptr;
   if (address == 0) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(add_node(node, out, handle, dependencies, count, NodeKind::release,
@@ -223,8 +218,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph handle, const CUgraphNo
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
-  Locked at;
+CUresult cuGraphMemFreeNodeGetParams(Locked&, CUgraphNode handle, CUdeviceptr* address) {
   const Node* node = nodes().find(handle);
   if (node == nullptr || node->kind != NodeKind::release || address == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
@@ -233,62 +227,62 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* address) {
 }
 
 // Supports the node kinds that concern memory and launches.
-CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                           const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
+CUresult cuGraphAddNode_v2(Locked& at, CUgraphNode* out, CUgraph graph,
+                           const CUgraphNode* dependencies, const CUgraphEdgeData*, size_t count,
+                           CUgraphNodeParams* parameters) {
   if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   switch (parameters->type) {
     case CU_GRAPH_NODE_TYPE_EMPTY:
-      return entry::cuGraphAddEmptyNode(out, graph, dependencies, count);
+      return entry::cuGraphAddEmptyNode(at, out, graph, dependencies, count);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
       wanted.poolProps = parameters->alloc.poolProps;
       wanted.accessDescs = parameters->alloc.accessDescs;
       wanted.accessDescCount = parameters->alloc.accessDescCount;
       wanted.bytesize = parameters->alloc.bytesize;
-      SIM_TRY(entry::cuGraphAddMemAllocNode(out, graph, dependencies, count, &wanted));
+      SIM_TRY(entry::cuGraphAddMemAllocNode(at, out, graph, dependencies, count, &wanted));
       parameters->alloc.dptr = wanted.dptr;
       return CUDA_SUCCESS;
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      return entry::cuGraphAddMemFreeNode(out, graph, dependencies, count, parameters->free.dptr);
+      return entry::cuGraphAddMemFreeNode(at, out, graph, dependencies, count,
+                                          parameters->free.dptr);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return entry::cuGraphAddMemcpyNode(out, graph, dependencies, count,
+      return entry::cuGraphAddMemcpyNode(at, out, graph, dependencies, count,
                                          &parameters->memcpy.copyParams,
                                          parameters->memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const CUDA_MEMSET_NODE_PARAMS_v2& rows = parameters->memset;
       const CUDA_MEMSET_NODE_PARAMS wanted{rows.dst,         rows.pitch, rows.value,
                                            rows.elementSize, rows.width, rows.height};
-      return entry::cuGraphAddMemsetNode(out, graph, dependencies, count, &wanted, rows.ctx);
+      return entry::cuGraphAddMemsetNode(at, out, graph, dependencies, count, &wanted, rows.ctx);
     }
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 
-CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                        size_t count, CUgraphNodeParams* parameters) {
-  return entry::cuGraphAddNode_v2(out, graph, dependencies, nullptr, count, parameters);
+CUresult cuGraphAddNode(Locked& at, CUgraphNode* out, CUgraph graph,
+                        const CUgraphNode* dependencies, size_t count,
+                        CUgraphNodeParams* parameters) {
+  return entry::cuGraphAddNode_v2(at, out, graph, dependencies, nullptr, count, parameters);
 }
 
-CUresult cuGraphDestroyNode(CUgraphNode handle) {
-  Locked at;
+CUresult cuGraphDestroyNode(Locked&, CUgraphNode handle) {
   Node* node = nodes().find(handle);
   if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   drop_node(*node);
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
-  Locked at;
+CUresult cuGraphNodeGetType(Locked&, CUgraphNode handle, CUgraphNodeType* type) {
   const Node* node = nodes().find(handle);
   if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *type = node->type;
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
-  Locked at;
+CUresult cuGraphGetNodes(Locked&, CUgraph handle, CUgraphNode* out, size_t* count) {
   const Graph* graph = graphs().find(handle);
   if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (out != nullptr) {
@@ -301,8 +295,7 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* out, size_t* count) {
-  Locked at;
+CUresult cuGraphGetRootNodes(Locked&, CUgraph handle, CUgraphNode* out, size_t* count) {
   const Graph* graph = graphs().find(handle);
   if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   size_t found = 0;
@@ -329,28 +322,20 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
   return result;
 }
 
-CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
-                            size_t) {
-  if (error_node != nullptr) *error_node = nullptr;
-  return instantiate(out, graph, 0);
-}
-
 CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char*,
                                size_t) {
   if (error_node != nullptr) *error_node = nullptr;
   return instantiate(out, graph, 0);
 }
 
-CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-  Locked at;
+CUresult cuGraphExecGetFlags(Locked&, CUgraphExec handle, cuuint64_t* flags) {
   const GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = exec->flags;
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecDestroy(CUgraphExec handle) {
-  Locked at;
+CUresult cuGraphExecDestroy(Locked&, CUgraphExec handle) {
   GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!exec->context->destroyed) exec->context->graph_exec_memory.used_bytes -= exec->bytes;
@@ -365,9 +350,7 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
   return exec != nullptr ? reserve_for(exec->nodes) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuGraphLaunch(InContext& at, CUgraphExec handle, CUstream stream_handle) {
   GraphExec* exec = graph_execs().find(handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;

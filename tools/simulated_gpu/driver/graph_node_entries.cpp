@@ -26,9 +26,9 @@ CUresult add_work(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
 namespace entry {
 
 // Addresses are checked when the graph runs: memory of the graph itself exists only then.
-CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                              size_t count, const CUDA_MEMCPY3D* copy, CUcontext context) {
-  Locked at;
+CUresult cuGraphAddMemcpyNode(Locked& at, CUgraphNode* out, CUgraph graph,
+                              const CUgraphNode* dependencies, size_t count,
+                              const CUDA_MEMCPY3D* copy, CUcontext context) {
   if (copy == nullptr || at.sim.contexts.find(context) == nullptr || copy->WidthInBytes == 0 ||
       copy->Height == 0 || copy->Depth == 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -36,10 +36,9 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
                   [box = *copy] { return copy_box(box); });
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                              size_t count, const CUDA_MEMSET_NODE_PARAMS* fill,
-                              CUcontext context) {
-  Locked at;
+CUresult cuGraphAddMemsetNode(Locked& at, CUgraphNode* out, CUgraph graph,
+                              const CUgraphNode* dependencies, size_t count,
+                              const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
   if (fill == nullptr || at.sim.contexts.find(context) == nullptr || fill->width == 0 ||
       fill->height == 0 || !is_filling(*fill))
     return CUDA_ERROR_INVALID_VALUE;
@@ -47,8 +46,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
                   [rows = *fill] { return fill_rows(rows); });
 }
 
-CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
-  Locked at;
+CUresult cuDeviceGraphMemTrim(Locked& at, CUdevice ordinal) {
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   device->refund(device->graph_reserved - device->graph_used);
@@ -56,9 +54,8 @@ CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+CUresult cuDeviceGetGraphMemAttribute(Locked& at, CUdevice ordinal, CUgraphMem_attribute attribute,
                                       void* value) {
-  Locked at;
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -80,9 +77,8 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute,
+CUresult cuDeviceSetGraphMemAttribute(Locked& at, CUdevice ordinal, CUgraphMem_attribute attribute,
                                       void* value) {
-  Locked at;
   Device* device = at.sim.device(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -27,8 +27,8 @@ CUresult find_green(Simulator& sim, CUgreenCtx handle, GreenContext*& green) {
 
 namespace entry {
 
-CUresult cuDeviceGetDevResource(CUdevice ordinal, CUdevResource* resource, CUdevResourceType type) {
-  Locked at;
+CUresult cuDeviceGetDevResource(Locked& at, CUdevice ordinal, CUdevResource* resource,
+                                CUdevResourceType type) {
   if (at.sim.device(ordinal) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (resource == nullptr || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_VALUE;
   *resource = {};
@@ -67,51 +67,41 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description, CUdevResource
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc description, CUdevice ordinal,
-                          unsigned int flags) {
+CUresult cuGreenCtxCreate(Locked& at, CUgreenCtx* out, CUdevResourceDesc description,
+                          CUdevice ordinal, unsigned int flags) {
   if (out == nullptr || description == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM)
     return CUDA_ERROR_INVALID_VALUE;
   CUcontext primary = nullptr;
-  SIM_TRY(entry::cuDevicePrimaryCtxRetain(&primary, ordinal));
-  {
-    Locked at;
-    Context* const context = at.sim.contexts.find(primary);
-    if (context != nullptr && charge_context(*context, green_cost)) {
-      auto green = std::make_unique<GreenContext>();
-      green->device = context->device;
-      *out = reinterpret_cast<CUgreenCtx>(at.sim.green_contexts.add(std::move(green)));
-      return CUDA_SUCCESS;
-    }
+  SIM_TRY(entry::cuDevicePrimaryCtxRetain(at, &primary, ordinal));
+  Context* const context = at.sim.contexts.find(primary);
+  if (charge_context(*context, green_cost)) {
+    auto green = std::make_unique<GreenContext>();
+    green->device = context->device;
+    *out = reinterpret_cast<CUgreenCtx>(at.sim.green_contexts.add(std::move(green)));
+    return CUDA_SUCCESS;
   }
-  entry::cuDevicePrimaryCtxRelease_v2(ordinal);
+  entry::cuDevicePrimaryCtxRelease_v2(at, ordinal);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
-  CUdevice ordinal = 0;
-  {
-    Locked at;
-    GreenContext* green = nullptr;
-    SIM_TRY(find_green(at.sim, handle, green));
-    ordinal = green->device->ordinal;
-    at.sim.green_contexts.remove(green);
-  }
-  return entry::cuDevicePrimaryCtxRelease_v2(ordinal);
+CUresult cuGreenCtxDestroy(Locked& at, CUgreenCtx handle) {
+  GreenContext* green = nullptr;
+  SIM_TRY(find_green(at.sim, handle, green));
+  at.sim.green_contexts.remove(green);
+  return entry::cuDevicePrimaryCtxRelease_v2(at, green->device->ordinal);
 }
 
-CUresult cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
+CUresult cuCtxFromGreenCtx(Locked& at, CUcontext* out, CUgreenCtx handle) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   GreenContext* green = nullptr;
   SIM_TRY(find_green(at.sim, handle, green));
   *out = reinterpret_cast<CUcontext>(green->device->primary);
   return CUDA_SUCCESS;
 }
 
-CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags,
+CUresult cuGreenCtxStreamCreate(Locked& at, CUstream* out, CUgreenCtx handle, unsigned int flags,
                                 int priority) {
   if (out == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-  Locked at;
   GreenContext* green = nullptr;
   SIM_TRY(find_green(at.sim, handle, green));
   Context& context = *green->device->primary;

@@ -93,9 +93,7 @@ CUresult cuMemFreeHost(void* pointer) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemHostRegister_v2(InContext& at, void* pointer, size_t size, unsigned int flags) {
   if (pointer == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
   const auto start = reinterpret_cast<CUdeviceptr>(pointer);
@@ -117,13 +115,7 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t size, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostRegister(void* pointer, size_t size, unsigned int flags) {
-  return cuMemHostRegister_v2(pointer, size, flags);
-}
-
-CUresult cuMemHostUnregister(void* pointer) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemHostUnregister(InContext& at, void* pointer) {
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto start = reinterpret_cast<CUdeviceptr>(pointer);
   const auto is_registered = [&] {
@@ -137,9 +129,8 @@ CUresult cuMemHostUnregister(void* pointer) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemHostGetDevicePointer_v2(InContext& at, CUdeviceptr* out, void* pointer,
+                                      unsigned int flags) {
   if (out == nullptr || pointer == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   const Range* range = at.sim.ranges.around(address);
@@ -151,18 +142,17 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* out, void* pointer, unsigned 
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetDevicePointer(CUdeviceptr_v1* out, void* pointer, unsigned int flags) {
+CUresult cuMemHostGetDevicePointer(InContext& at, CUdeviceptr_v1* out, void* pointer,
+                                   unsigned int flags) {
   CUdeviceptr address = 0;
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  SIM_TRY(cuMemHostGetDevicePointer_v2(&address, pointer, flags));
+  SIM_TRY(cuMemHostGetDevicePointer_v2(at, &address, pointer, flags));
   if (address > 0xffffffffULL) return CUDA_ERROR_INVALID_VALUE;
   *out = static_cast<CUdeviceptr_v1>(address);
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemHostGetFlags(InContext& at, unsigned int* flags, void* pointer) {
   if (flags == nullptr || pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Range* range = at.sim.ranges.around(reinterpret_cast<CUdeviceptr>(pointer));
   if (range == nullptr || range->kind != RangeKind::pinned) return CUDA_ERROR_INVALID_VALUE;

@@ -67,7 +67,7 @@ CUresult launch(CUfunction handle, const Grid& g, CUstream stream_handle,
   if (stream->capture) {
     if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Node* node = capture_node(*stream, NodeKind::kernel, CU_GRAPH_NODE_TYPE_KERNEL);
-    node->kernel.func = handle;
+    node->kernel = handle;
     node->work = [time](Stream& s) { enqueue(s, time); };
     return CUDA_SUCCESS;
   }

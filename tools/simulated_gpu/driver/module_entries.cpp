@@ -159,21 +159,14 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleUnload(CUmodule handle) {
-  InContext at;
-  SIM_TRY(at.error);
-  return unload(modules().find(handle));
-}
+CUresult cuModuleUnload(InContext&, CUmodule handle) { return unload(modules().find(handle)); }
 
-CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuModuleGetFunction(InContext&, CUfunction* out, CUmodule handle, const char* name) {
   return kernel_of(out, modules().find(handle), name);
 }
 
-CUresult cuModuleGetGlobal_v2(CUdeviceptr* out, size_t* size, CUmodule handle, const char* name) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuModuleGetGlobal_v2(InContext& at, CUdeviceptr* out, size_t* size, CUmodule handle,
+                              const char* name) {
   return variable_of(out, size, modules().find(handle), name, *at.context);
 }
 
@@ -187,19 +180,13 @@ CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option*, 
   return load_library(out, path != nullptr);
 }
 
-CUresult cuLibraryUnload(CUlibrary handle) {
-  Locked at;
-  return unload(modules().find(handle));
-}
+CUresult cuLibraryUnload(Locked&, CUlibrary handle) { return unload(modules().find(handle)); }
 
-CUresult cuLibraryGetKernel(CUkernel* out, CUlibrary handle, const char* name) {
-  Locked at;
+CUresult cuLibraryGetKernel(Locked&, CUkernel* out, CUlibrary handle, const char* name) {
   return kernel_of(out, modules().find(handle), name);
 }
 
-CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuLibraryGetModule(InContext& at, CUmodule* out, CUlibrary handle) {
   Module* module = modules().find(handle);
   if (module == nullptr || out == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   SIM_TRY(load_into(*at.context, *module));
@@ -207,27 +194,24 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr* out, size_t* size, CUlibrary handle, const char* name) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuLibraryGetGlobal(InContext& at, CUdeviceptr* out, size_t* size, CUlibrary handle,
+                            const char* name) {
   return variable_of(out, size, modules().find(handle), name, *at.context);
 }
 
-CUresult cuLibraryGetManaged(CUdeviceptr* out, size_t* size, CUlibrary handle, const char* name) {
-  return entry::cuLibraryGetGlobal(out, size, handle, name);
+CUresult cuLibraryGetManaged(InContext& at, CUdeviceptr* out, size_t* size, CUlibrary handle,
+                             const char* name) {
+  return entry::cuLibraryGetGlobal(at, out, size, handle, name);
 }
 
-CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
-  Locked at;
+CUresult cuLibraryGetKernelCount(Locked&, unsigned int* count, CUlibrary handle) {
   const Module* module = modules().find(handle);
   if (module == nullptr || count == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *count = static_cast<unsigned>(module->kernels.size());
   return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuKernelGetFunction(InContext& at, CUfunction* out, CUkernel handle) {
   Kernel* kernel = kernels().find(handle);
   if (kernel == nullptr || out == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   SIM_TRY(load_into(*at.context, *kernel->module));
@@ -235,91 +219,81 @@ CUresult cuKernelGetFunction(CUfunction* out, CUkernel handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
-  Locked at;
+CUresult cuKernelGetLibrary(Locked&, CUlibrary* out, CUkernel handle) {
   Kernel* kernel = kernels().find(handle);
   if (kernel == nullptr || out == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *out = reinterpret_cast<CUlibrary>(kernel->module);
   return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetName(const char** name, CUkernel handle) {
-  Locked at;
+CUresult cuKernelGetName(Locked&, const char** name, CUkernel handle) {
   const Kernel* kernel = kernels().find(handle);
   if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *name = kernel->name.c_str();
   return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetName(const char** name, CUfunction handle) {
-  return entry::cuKernelGetName(name, reinterpret_cast<CUkernel>(handle));
+CUresult cuFuncGetName(Locked& at, const char** name, CUfunction handle) {
+  return entry::cuKernelGetName(at, name, reinterpret_cast<CUkernel>(handle));
 }
 
-CUresult cuFuncGetModule(CUmodule* out, CUfunction handle) {
-  return entry::cuKernelGetLibrary(reinterpret_cast<CUlibrary*>(out),
+CUresult cuFuncGetModule(Locked& at, CUmodule* out, CUfunction handle) {
+  return entry::cuKernelGetLibrary(at, reinterpret_cast<CUlibrary*>(out),
                                    reinterpret_cast<CUkernel>(handle));
 }
 
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
-  Locked at;
+CUresult cuFuncGetAttribute(Locked&, int* value, CUfunction_attribute attribute,
+                            CUfunction handle) {
   return attribute_of(value, attribute, kernels().find(handle));
 }
 
-CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
-  Locked at;
+CUresult cuFuncSetAttribute(Locked&, CUfunction handle, CUfunction_attribute attribute, int value) {
   return set_attribute(attribute, value, kernels().find(handle));
 }
 
-CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle,
+CUresult cuKernelGetAttribute(Locked&, int* value, CUfunction_attribute attribute, CUkernel handle,
                               CUdevice) {
-  Locked at;
   return attribute_of(value, attribute, kernels().find(handle));
 }
 
-CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
+CUresult cuKernelSetAttribute(Locked&, CUfunction_attribute attribute, int value, CUkernel handle,
                               CUdevice) {
-  Locked at;
   return set_attribute(attribute, value, kernels().find(handle));
 }
 
-CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache) {
-  Locked at;
+CUresult cuFuncSetCacheConfig(Locked&, CUfunction handle, CUfunc_cache) {
   return kernels().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache, CUdevice) {
-  Locked at;
+CUresult cuKernelSetCacheConfig(Locked&, CUkernel handle, CUfunc_cache, CUdevice) {
   return kernels().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig) {
-  Locked at;
+CUresult cuFuncSetSharedMemConfig(Locked&, CUfunction handle, CUsharedconfig) {
   return kernels().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuFuncLoad(CUfunction handle) {
-  Locked at;
+CUresult cuFuncLoad(Locked&, CUfunction handle) {
   return kernels().find(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
-                                                              int threads, size_t, unsigned int) {
-  Locked at;
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(Locked&, int* blocks,
+                                                              CUfunction handle, int threads,
+                                                              size_t, unsigned int) {
   if (kernels().find(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (blocks == nullptr || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   *blocks = threads > 1024 ? 0 : std::min(32, 2048 / threads);
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
-                                                     size_t shared) {
-  return entry::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, threads,
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(Locked& at, int* blocks, CUfunction handle,
+                                                     int threads, size_t shared) {
+  return entry::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(at, blocks, handle, threads,
                                                                      shared, 0);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction handle,
+CUresult cuOccupancyMaxPotentialBlockSize(Locked&, int* grid, int* block, CUfunction handle,
                                           CUoccupancyB2DSize, size_t, int limit) {
-  Locked at;
   if (kernels().find(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *block = limit > 0 ? std::min(limit, 1024) : 1024;
@@ -327,9 +301,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction hand
   return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
-                                                 int) {
-  Locked at;
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(Locked&, size_t* bytes, CUfunction handle,
+                                                 int blocks, int) {
   if (kernels().find(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (bytes == nullptr || blocks <= 0) return CUDA_ERROR_INVALID_VALUE;
   *bytes = 233472 / static_cast<size_t>(blocks) - 1024;

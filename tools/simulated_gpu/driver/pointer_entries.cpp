@@ -78,9 +78,8 @@ CUresult attribute_of(void* data, CUpointer_attribute attribute, const Range& ra
 
 namespace entry {
 
-CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuPointerGetAttribute(InContext& at, void* data, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Range* range = at.sim.ranges.around(address);
   return range == nullptr ? CUDA_ERROR_INVALID_VALUE
@@ -88,10 +87,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 }
 
 // For a pointer that the driver does not know, answers zeros, where cuPointerGetAttribute fails.
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
-                                CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuPointerGetAttributes(InContext& at, unsigned int count, CUpointer_attribute* attributes,
+                                void** data, CUdeviceptr address) {
   if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Range* range = at.sim.ranges.around(address);
   for (unsigned i = 0; i < count; ++i) {
@@ -119,10 +116,8 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
   return CUDA_SUCCESS;
 }
 
-CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+CUresult cuPointerSetAttribute(InContext& at, const void* value, CUpointer_attribute attribute,
                                CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
   Range* range = at.sim.ranges.around(address);
   if (range == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || range->kind == RangeKind::mapping)

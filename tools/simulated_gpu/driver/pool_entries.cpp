@@ -31,8 +31,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
   return device_pool(out, device, &Device::current_pool);
 }
 
-CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
-  Locked at;
+CUresult cuDeviceSetMemPool(Locked& at, CUdevice ordinal, CUmemoryPool handle) {
   Device* device = at.sim.device(ordinal);
   MemoryPool* pool = at.sim.pools.find(handle);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -51,13 +50,13 @@ CUresult cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAlloca
   return entry::cuDeviceGetMemPool(out, location->id);
 }
 
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemoryPool pool) {
+CUresult cuMemSetMemPool(Locked& at, CUmemLocation* location, CUmemAllocationType,
+                         CUmemoryPool pool) {
   if (!device_location(location)) return CUDA_ERROR_NOT_SUPPORTED;
-  return entry::cuDeviceSetMemPool(location->id, pool);
+  return entry::cuDeviceSetMemPool(at, location->id, pool);
 }
 
-CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
-  Locked at;
+CUresult cuMemPoolCreate(Locked& at, CUmemoryPool* out, const CUmemPoolProps* properties) {
   if (out == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
@@ -65,13 +64,11 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   auto pool = std::make_unique<MemoryPool>(device);
   pool->max_size = properties->maxSize;
-  pool->handle_types = properties->handleTypes;
   *out = handle_of(at.sim.pools.add(std::move(pool)));
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolDestroy(CUmemoryPool handle) {
-  Locked at;
+CUresult cuMemPoolDestroy(Locked& at, CUmemoryPool handle) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || pool->is_default || pool->destroyed) return CUDA_ERROR_INVALID_VALUE;
   if (pool->device->current_pool == pool) pool->device->current_pool = pool->device->default_pool;
@@ -85,8 +82,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
-  Locked at;
+CUresult cuMemPoolTrimTo(Locked& at, CUmemoryPool handle, size_t keep) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
@@ -94,8 +90,8 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
-  Locked at;
+CUresult cuMemPoolSetAttribute(Locked& at, CUmemoryPool handle, CUmemPool_attribute attribute,
+                               void* value) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -121,8 +117,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   }
 }
 
-CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
-  Locked at;
+CUresult cuMemPoolGetAttribute(Locked& at, CUmemoryPool handle, CUmemPool_attribute attribute,
+                               void* value) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SIM_TRY(refuse_under_capture(at.sim));
@@ -156,8 +152,8 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
   }
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* grants, size_t count) {
-  Locked at;
+CUresult cuMemPoolSetAccess(Locked& at, CUmemoryPool handle, const CUmemAccessDesc* grants,
+                            size_t count) {
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || (grants == nullptr && count > 0)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
@@ -167,9 +163,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* grants, 
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
+CUresult cuMemPoolGetAccess(Locked& at, CUmemAccess_flags* flags, CUmemoryPool handle,
                             CUmemLocation* location) {
-  Locked at;
   MemoryPool* pool = at.sim.pools.find(handle);
   if (pool == nullptr || flags == nullptr || !device_location(location))
     return CUDA_ERROR_INVALID_VALUE;

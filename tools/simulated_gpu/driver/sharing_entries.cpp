@@ -65,9 +65,7 @@ CUresult map_file(InContext& at, int descriptor, std::size_t file_size, std::siz
 
 namespace entry {
 
-CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuIpcGetMemHandle(InContext& at, CUipcMemHandle* out, CUdeviceptr address) {
   const Range* range = at.sim.ranges.around(address);
   if (out == nullptr || range == nullptr || range->kind != RangeKind::device ||
       range->flags == kArrayMemory)
@@ -89,9 +87,8 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuIpcOpenMemHandle_v2(InContext& at, CUdeviceptr* out, CUipcMemHandle handle,
+                               unsigned int flags) {
   Ticket ticket{};
   std::memcpy(&ticket, handle.reserved, sizeof ticket);
   if (out == nullptr || flags > CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
@@ -118,13 +115,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned
   return result;
 }
 
-CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
-  return entry::cuIpcOpenMemHandle_v2(out, handle, flags);
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuIpcCloseMemHandle(InContext& at, CUdeviceptr address) {
   Range* range = at.sim.ranges.at(address);
   if (range == nullptr || range->kind != RangeKind::imported || range->source == 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -133,9 +124,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle value,
+CUresult cuMemExportToShareableHandle(Locked&, void* out, CUmemGenericAllocationHandle value,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
-  Locked at;
   const PhysicalHandle* handle = physical_handles().find(value);
   if (out == nullptr || handle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || handle->descriptor < 0)
@@ -148,10 +138,9 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle va
 
 // Returns a descriptor by which other devices would reach the pages; here it is an empty file of
 // that size.
-CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr address, std::size_t bytes,
-                                       CUmemRangeHandleType type, unsigned long long) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemGetHandleForAddressRange(InContext& at, void* out, CUdeviceptr address,
+                                       std::size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long) {
   const auto whole_pages = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) - 1;
   if (out == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || bytes == 0 ||
       ((address | bytes) & whole_pages) != 0 || at.sim.ranges.around(address) == nullptr)
@@ -166,10 +155,8 @@ CUresult cuMemGetHandleForAddressRange(void* out, CUdeviceptr address, std::size
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* os_handle,
-                                        CUmemAllocationHandleType type) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemImportFromShareableHandle(InContext& at, CUmemGenericAllocationHandle* out,
+                                        void* os_handle, CUmemAllocationHandleType type) {
   if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_INVALID_VALUE;
   const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
@@ -194,10 +181,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
   return CUDA_SUCCESS;
 }
 
-CUresult cuImportExternalMemory(CUexternalMemory* out,
+CUresult cuImportExternalMemory(InContext&, CUexternalMemory* out,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* description) {
-  InContext at;
-  SIM_TRY(at.error);
   if (out == nullptr || description == nullptr || description->size == 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (description->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD)
@@ -213,10 +198,8 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
   return CUDA_SUCCESS;
 }
 
-CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory handle,
+CUresult cuExternalMemoryGetMappedBuffer(InContext& at, CUdeviceptr* out, CUexternalMemory handle,
                                          const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* description) {
-  InContext at;
-  SIM_TRY(at.error);
   const ExternalMemory* memory = external_memory().find(handle);
   if (memory == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr || description == nullptr || description->size == 0 ||
@@ -226,9 +209,7 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory hand
                   kImportedFreeable, *out, 0);
 }
 
-CUresult cuDestroyExternalMemory(CUexternalMemory handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuDestroyExternalMemory(InContext&, CUexternalMemory handle) {
   ExternalMemory* memory = external_memory().find(handle);
   if (memory == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   close(memory->descriptor);

@@ -47,9 +47,8 @@ void call_host(Stream& stream, std::function<void()> function) {
 
 namespace entry {
 
-CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuStreamCreateWithPriority(InContext& at, CUstream* out, unsigned int flags,
+                                    int priority) {
   if (out == nullptr || (flags & ~1u) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!take_object_memory(*at.context, at.context->stream_memory, kStreamCost))
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -59,12 +58,11 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int prior
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream* out, unsigned int flags) {
-  return entry::cuStreamCreateWithPriority(out, flags, 0);
+CUresult cuStreamCreate(InContext& at, CUstream* out, unsigned int flags) {
+  return entry::cuStreamCreateWithPriority(at, out, flags, 0);
 }
 
-CUresult cuStreamDestroy_v2(CUstream handle) {
-  Locked at;
+CUresult cuStreamDestroy_v2(Locked& at, CUstream handle) {
   Stream* stream = at.sim.streams.find(handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context& context = *stream->context;
@@ -77,8 +75,6 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
   context.stream_memory.used_bytes -= kStreamCost;
   return CUDA_SUCCESS;
 }
-
-CUresult cuStreamDestroy(CUstream handle) { return entry::cuStreamDestroy_v2(handle); }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   InStream at(handle);
@@ -143,15 +139,12 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t, un
                                                                : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuLaunchHostFunc(InContext& at, CUstream handle, CUhostFn function, void* data) {
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
   if (stream->capture) {
     Node* node = capture_node(*stream, NodeKind::host, CU_GRAPH_NODE_TYPE_HOST);
-    node->host = {function, data};
     node->work = [function, data](Stream& s) {
       call_host(s, [function, data] { function(data); });
     };
@@ -162,10 +155,8 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
+CUresult cuStreamAddCallback(InContext& at, CUstream handle, CUstreamCallback function, void* data,
                              unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
   if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
@@ -175,9 +166,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* d
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventCreate(CUevent* out, unsigned int flags) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuEventCreate(InContext& at, CUevent* out, unsigned int flags) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto event = std::make_unique<Event>();
   event->context = at.context;
@@ -186,19 +175,14 @@ CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy_v2(CUevent handle) {
-  Locked at;
+CUresult cuEventDestroy_v2(Locked& at, CUevent handle) {
   Event* event = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
   at.sim.events.remove(event);
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventDestroy(CUevent handle) { return entry::cuEventDestroy_v2(handle); }
-
-CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuEventRecord(InContext& at, CUevent handle, CUstream stream_handle) {
   Event* event = nullptr;
   Stream* stream = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
@@ -218,8 +202,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
 }
 
 // Records the event behind all streams of the context.
-CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
-  Locked at;
+CUresult cuCtxRecordEvent(Locked& at, CUcontext handle, CUevent event_handle) {
   Event* event = nullptr;
   Context* const context = at.sim.contexts.find(handle);
   SIM_TRY(find_event(at.sim, event_handle, event));
@@ -233,20 +216,18 @@ CUresult cuCtxRecordEvent(CUcontext handle, CUevent event_handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
-  return entry::cuEventRecord(event, stream);
+CUresult cuEventRecordWithFlags(InContext& at, CUevent event, CUstream stream, unsigned int) {
+  return entry::cuEventRecord(at, event, stream);
 }
 
-CUresult cuEventQuery(CUevent handle) {
-  Locked at;
+CUresult cuEventQuery(Locked& at, CUevent handle) {
   Event* event = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
   SIM_TRY(refuse_under_capture(at.sim));
   return !event->recorded || event->at <= Clock::now() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-CUresult cuEventSynchronize(CUevent handle) {
-  Locked at;
+CUresult cuEventSynchronize(Locked& at, CUevent handle) {
   Event* event = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
   SIM_TRY(refuse_under_capture(at.sim));
@@ -263,8 +244,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent from, CUevent to) {
-  Locked at;
+CUresult cuEventElapsedTime_v2(Locked& at, float* milliseconds, CUevent from, CUevent to) {
   Event* first = nullptr;
   Event* second = nullptr;
   SIM_TRY(find_event(at.sim, from, first));
@@ -276,13 +256,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent from, CUevent to) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
-  return entry::cuEventElapsedTime_v2(milliseconds, from, to);
-}
-
-CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuStreamWaitEvent(InContext& at, CUstream handle, CUevent event_handle, unsigned int) {
   Event* event = nullptr;
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));

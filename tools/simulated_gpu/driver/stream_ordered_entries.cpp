@@ -42,19 +42,15 @@ CUresult allocate(InContext& at, CUdeviceptr* out, std::size_t size, MemoryPool&
 
 namespace entry {
 
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t size, CUstream handle) {
-  InContext at;
-  SIM_TRY(at.error);
+CUresult cuMemAllocAsync(InContext& at, CUdeviceptr* out, size_t size, CUstream handle) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   SIM_TRY(find_stream(*at.context, handle, stream));
   return allocate(at, out, size, *stream->context->device->current_pool, *stream);
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t size, CUmemoryPool handle,
+CUresult cuMemAllocFromPoolAsync(InContext& at, CUdeviceptr* out, size_t size, CUmemoryPool handle,
                                  CUstream stream_handle) {
-  InContext at;
-  SIM_TRY(at.error);
   MemoryPool* pool = at.sim.pools.find(handle);
   if (out == nullptr || pool == nullptr || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;

@@ -95,18 +95,17 @@ bool map_host_for(Simulator& sim, const std::vector<Range*>& mapped, const CUmem
 
 namespace entry {
 
-CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
+CUresult cuMemGetAllocationGranularity(Locked& at, size_t* granularity,
+                                       const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags) {
-  Locked at;
   if (granularity == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!valid(at.sim, *properties)) return CUDA_ERROR_INVALID_VALUE;
   *granularity = kPage;
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr hint,
-                             unsigned long long flags) {
-  Locked at;
+CUresult cuMemAddressReserve(Locked& at, CUdeviceptr* out, size_t size, size_t alignment,
+                             CUdeviceptr hint, unsigned long long flags) {
   if (out == nullptr || size == 0 || !aligned(size) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t step = std::max(alignment, kPage);
@@ -127,8 +126,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr start, size_t size) {
-  Locked at;
+CUresult cuMemAddressFree(Locked& at, CUdeviceptr start, size_t size) {
   const auto found = at.sim.reservations.find(start);
   if (found == at.sim.reservations.end() || found->second != size) return CUDA_ERROR_INVALID_VALUE;
   if (at.sim.ranges.overlaps(start, size)) return CUDA_ERROR_INVALID_VALUE;
@@ -137,9 +135,8 @@ CUresult cuMemAddressFree(CUdeviceptr start, size_t size) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
+CUresult cuMemCreate(Locked& at, CUmemGenericAllocationHandle* out, size_t size,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
-  Locked at;
   if (out == nullptr || properties == nullptr || flags != 0 || !valid(at.sim, *properties)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -165,8 +162,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemRelease(CUmemGenericAllocationHandle value) {
-  Locked at;
+CUresult cuMemRelease(Locked&, CUmemGenericAllocationHandle value) {
   PhysicalHandle* handle = physical_handles().find(value);
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (--handle->references > 0) return CUDA_SUCCESS;
@@ -175,8 +171,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle value) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
-  Locked at;
+CUresult cuMemRetainAllocationHandle(Locked& at, CUmemGenericAllocationHandle* out, void* address) {
   const Range* range = at.sim.ranges.around(reinterpret_cast<CUdeviceptr>(address));
   if (out == nullptr || range == nullptr || range->kind != RangeKind::mapping)
     return CUDA_ERROR_INVALID_VALUE;
@@ -185,18 +180,16 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+CUresult cuMemGetAllocationPropertiesFromHandle(Locked&, CUmemAllocationProp* properties,
                                                 CUmemGenericAllocationHandle value) {
-  Locked at;
   const PhysicalHandle* handle = physical_handles().find(value);
   if (handle == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *properties = handle->properties;
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAllocationHandle value,
-                  unsigned long long flags) {
-  Locked at;
+CUresult cuMemMap(Locked& at, CUdeviceptr start, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle value, unsigned long long flags) {
   PhysicalHandle* handle = physical_handles().find(value);
   if (handle == nullptr || flags != 0 || size == 0 || !aligned(start))
     return CUDA_ERROR_INVALID_VALUE;
@@ -224,8 +217,7 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
-  Locked at;
+CUresult cuMemUnmap(Locked& at, CUdeviceptr start, size_t size) {
   const std::vector<Range*> mapped = mappings_of(at.sim, start, size);
   // Unmapping an unmapped part of a reservation succeeds, as measured.
   if (mapped.empty() && !is_free_reservation(at.sim, start, size)) return CUDA_ERROR_INVALID_VALUE;
@@ -245,9 +237,8 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t size) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(CUdeviceptr start, size_t size, const CUmemAccessDesc* grants,
+CUresult cuMemSetAccess(Locked& at, CUdeviceptr start, size_t size, const CUmemAccessDesc* grants,
                         size_t count) {
-  Locked at;
   if (grants == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   const std::vector<Range*> mapped = mappings_of(at.sim, start, size);
   if (mapped.empty()) return CUDA_ERROR_INVALID_VALUE;
@@ -275,9 +266,8 @@ CUresult cuMemSetAccess(CUdeviceptr start, size_t size, const CUmemAccessDesc* g
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+CUresult cuMemGetAccess(Locked& at, unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr address) {
-  Locked at;
   if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Range* range = at.sim.ranges.around(address);
   const std::uint64_t bit = bit_of(at.sim, *location);

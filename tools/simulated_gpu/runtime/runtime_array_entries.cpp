@@ -40,8 +40,7 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* out, const struct cudaChannelFormatDe
   if (out == nullptr) return cudaErrorInvalidValue;
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   RUNTIME_TRY(shape_of(format, extent, flags, shape));
-  CALL(cuArray3DCreate_v2, reinterpret_cast<CUarray*>(out), &shape);
-  return cudaSuccess;
+  return forward(DRIVER(cuArray3DCreate_v2), out, &shape);
 }
 
 cudaError_t cudaMallocArray(cudaArray_t* out, const struct cudaChannelFormatDesc* format,
@@ -56,8 +55,7 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* out,
   if (out == nullptr) return cudaErrorInvalidValue;
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   RUNTIME_TRY(shape_of(format, extent, flags, shape));
-  CALL(cuMipmappedArrayCreate, reinterpret_cast<CUmipmappedArray*>(out), &shape, levels);
-  return cudaSuccess;
+  return forward(DRIVER(cuMipmappedArrayCreate), out, &shape, levels);
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* out, const void* pointer) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "runtime_entries.hpp"
+
 namespace cuwarden::simulated_runtime {
 namespace {
 
@@ -24,11 +26,6 @@ struct Function {
 struct Variable {
   Binary* binary = nullptr;
   std::string name;
-  size_t size = 0;
-};
-
-struct ManagedVariable {
-  void** host = nullptr;
   size_t size = 0;
 };
 
@@ -205,28 +202,15 @@ SIM_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
   return cudaSuccess;
 }
 
-namespace {
-
-cudaError_t launch(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                   cudaStream_t stream) {
-  CUfunction function = nullptr;
-  RUNTIME_TRY(find_kernel(kernel, function));
-  return error_of(DRIVER(cuLaunchKernel)(function, grid.x, grid.y, grid.z, block.x, block.y,
-                                         block.z, static_cast<unsigned>(shared), stream, arguments,
-                                         nullptr));
-}
-
-}  // namespace
-
 SIM_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block,
                                           void** arguments, size_t shared, cudaStream_t stream) {
   const PerThreadDefault scope(false);
-  return record(launch(kernel, grid, block, arguments, shared, stream));
+  return record(entry::cudaLaunchKernel(kernel, grid, block, arguments, shared, stream));
 }
 
 SIM_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block,
                                                void** arguments, size_t shared,
                                                cudaStream_t stream) {
   const PerThreadDefault scope(true);
-  return record(launch(kernel, grid, block, arguments, shared, stream));
+  return record(entry::cudaLaunchKernel(kernel, grid, block, arguments, shared, stream));
 }

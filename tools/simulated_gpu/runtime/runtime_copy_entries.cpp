@@ -188,16 +188,14 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t size,
 cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                          size_t width, size_t height, enum cudaMemcpyKind kind) {
   const CUDA_MEMCPY3D box = flat(to, to_pitch, from, from_pitch, width, height, kind);
-  CALL(cuMemcpy3D_v2, &box);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemcpy3D_v2), &box);
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
   const CUDA_MEMCPY3D box = flat(to, to_pitch, from, from_pitch, width, height, kind);
-  CALL(cuMemcpy3DAsync_v2, &box, stream);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemcpy3DAsync_v2), &box, stream);
 }
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch,
@@ -207,8 +205,7 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* 
   box.dstArray = array(to);
   box.dstXInBytes = x;
   box.dstY = y;
-  CALL(cuMemcpy3D_v2, &box);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemcpy3D_v2), &box);
 }
 
 cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from, size_t x,
@@ -218,8 +215,7 @@ cudaError_t cudaMemcpy2DFromArray(void* to, size_t pitch, cudaArray_const_t from
   box.srcArray = array(from);
   box.srcXInBytes = x;
   box.srcY = y;
-  CALL(cuMemcpy3D_v2, &box);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemcpy3D_v2), &box);
 }
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms* parameters) {
@@ -240,8 +236,8 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* parameters, cudaSt
 
 cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent) {
   for (size_t z = 0; z < extent.depth; ++z) {
-    CALL(cuMemsetD2D8_v2, device_address(to.ptr) + z * to.pitch * to.ysize, to.pitch,
-         static_cast<unsigned char>(value), extent.width, extent.height);
+    RUNTIME_TRY(forward(DRIVER(cuMemsetD2D8_v2), device_address(to.ptr) + z * to.pitch * to.ysize,
+                        to.pitch, static_cast<unsigned char>(value), extent.width, extent.height));
   }
   return cudaSuccess;
 }
@@ -249,8 +245,9 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent 
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent extent,
                               cudaStream_t stream) {
   for (size_t z = 0; z < extent.depth; ++z) {
-    CALL(cuMemsetD2D8Async, device_address(to.ptr) + z * to.pitch * to.ysize, to.pitch,
-         static_cast<unsigned char>(value), extent.width, extent.height, stream);
+    RUNTIME_TRY(forward(DRIVER(cuMemsetD2D8Async), device_address(to.ptr) + z * to.pitch * to.ysize,
+                        to.pitch, static_cast<unsigned char>(value), extent.width, extent.height,
+                        stream));
   }
   return cudaSuccess;
 }

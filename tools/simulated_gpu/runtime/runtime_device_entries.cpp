@@ -58,7 +58,7 @@ cudaError_t cudaSetDeviceFlags(unsigned int flags) {
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
   if (flags == nullptr) return cudaErrorInvalidValue;
-  CALL(cuCtxGetFlags, flags);
+  RUNTIME_TRY(forward(DRIVER(cuCtxGetFlags), flags));
   *flags |= cudaDeviceMapHost;
   return cudaSuccess;
 }

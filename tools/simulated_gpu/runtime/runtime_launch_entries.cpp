@@ -126,14 +126,10 @@ cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  CALL(cuStreamCreate, stream, 0);
-  return cudaSuccess;
+  return forward(DRIVER(cuStreamCreate), stream, 0);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  CALL(cuEventCreate, event, 0);
-  return cudaSuccess;
-}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return forward(DRIVER(cuEventCreate), event, 0); }
 
 cudaError_t cudaProfilerStart() { return ensure_context(); }
 

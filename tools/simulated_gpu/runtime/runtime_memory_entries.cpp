@@ -25,14 +25,12 @@ cudaError_t cudaMalloc(void** pointer, size_t size) {
 
 cudaError_t cudaMallocHost(void** pointer, size_t size) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
-  CALL(cuMemHostAlloc, pointer, size, 0);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemHostAlloc), pointer, size, 0);
 }
 
 cudaError_t cudaHostAlloc(void** pointer, size_t size, unsigned int flags) {
   if (pointer == nullptr) return cudaErrorInvalidValue;
-  CALL(cuMemHostAlloc, pointer, size, flags);
-  return cudaSuccess;
+  return forward(DRIVER(cuMemHostAlloc), pointer, size, flags);
 }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/slab_pages.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"

@@ -17,8 +17,8 @@
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/record_fields.hpp"
 
 namespace cuwarden::ledger {
 

@@ -37,7 +37,7 @@ class RungsLeftOut : public testing::Test {
       incident.left_out[static_cast<std::size_t>(rung)] = reason;
   }
   void add_rung(std::uint32_t order, ledger::Rung rung, ledger::RungOutcome outcome) {
-    ledger.incident_rungs.push_back({{1}, order, rung, outcome, 0, {}});
+    ledger.incident_rungs.push_back({{order, rung, outcome, 0, {}}, {1}});
   }
   model::Report report() const {
     const ledger::Reader reader = ledger.reader();

@@ -46,21 +46,21 @@ class WorstSlabsTest : public testing::Test {
 
 TEST_F(WorstSlabsTest, the_worst_moments_slabs_are_those_of_its_device_that_held_something) {
   const WorstSlabs worst = found().at(0);
-  EXPECT_EQ(worst.time_ns, 42u);
-  EXPECT_EQ(worst.locked_bytes, 3 * MiB);
+  EXPECT_EQ(worst.moment.time_ns, 42u);
+  EXPECT_EQ(worst.moment.locked_bytes, 3 * MiB);
   ASSERT_EQ(worst.slabs.size(), 2u);
   EXPECT_EQ(worst.slabs[0].address, base);
   EXPECT_EQ(worst.slabs[1].live_count, 2u);
   EXPECT_EQ(worst.rounding_bytes, MiB + 100);
   EXPECT_EQ(worst.classes.at(512 * KiB).live_count, 2u);
   EXPECT_EQ(worst.classes.at(4 * KiB).slab_count, 1u);
-  ASSERT_EQ(worst.holders.size(), 1u);
-  EXPECT_EQ(worst.holders[0].second.locked_bytes, 2 * MiB);
-  EXPECT_EQ(worst.holders_time_ns, 40u);
-  EXPECT_EQ(worst.pieces_seen, 3u);
-  EXPECT_EQ(worst.read_ns, 39u);
-  EXPECT_EQ(worst.free_bytes, 9 * MiB);
-  EXPECT_EQ(worst.memory_pool_idle_bytes, 2 * MiB);
+  ASSERT_EQ(worst.holders().size(), 1u);
+  EXPECT_EQ(worst.holders()[0].locked_bytes, 2 * MiB);
+  EXPECT_EQ(worst.moment.holders_ns, 40u);
+  EXPECT_EQ(worst.moment.pieces_seen, 3u);
+  EXPECT_EQ(worst.moment.read_ns, 39u);
+  EXPECT_EQ(worst.moment.read_free_bytes, 9 * MiB);
+  EXPECT_EQ(worst.moment.read_memory_pool_idle_bytes, 2 * MiB);
 }
 
 TEST_F(WorstSlabsTest, nothing_is_claimed_if_the_driver_cuts_slabs_in_another_way) {
@@ -109,7 +109,7 @@ TEST_F(WorstSlabsTest, a_device_that_never_had_a_slab_has_no_worst_moment) {
 
 TEST_F(WorstSlabsTest, holders_that_were_never_copied_are_not_listed) {
   ledger.series[0].worst.holders = {};
-  EXPECT_TRUE(found().at(0).holders.empty());
+  EXPECT_TRUE(found().at(0).holders().empty());
 }
 
 }  // namespace
