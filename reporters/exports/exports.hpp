@@ -54,6 +54,10 @@ class CommonFile {
   // `path`: path of the report's file. `told`: is called now and then by formats that may need
   // more than a second.
   virtual void add(const IndexedReport&, const std::string& path, Told told) = 0;
+  // Adds a report as above, and says nothing meanwhile.
+  void add(const IndexedReport& report, const std::string& path) {
+    add(report, path, [](std::size_t, std::size_t) {});
+  }
   // Writes the file with all reports that were added. The caller calls Output::finish() afterwards.
   virtual void write(Output&) = 0;
 };

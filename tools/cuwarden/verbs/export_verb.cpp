@@ -117,11 +117,7 @@ int export_verb(const ExportVerb& verb) {
   return export_reports(
       verb, patterns,
       [&](const IndexedReport& report, const std::string& path, Output&) {
-        std::optional<Progress> progress;
-        common->add(report, path, [&](std::size_t parts, std::size_t all) {
-          if (!progress) progress.emplace("converting " + path, all);
-          progress->done(parts);
-        });
+        add_showing_progress(*common, report, path);
       },
       [&](Output& output) { common->write(output); });
 }

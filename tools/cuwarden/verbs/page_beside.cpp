@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "reporters/exports/exports.hpp"
 #include "reporters/words/error_text.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 
 namespace cuwarden {
@@ -38,6 +39,14 @@ bool is_file_of_others(const std::string& path) {
 
 }  // namespace
 
+void add_showing_progress(CommonFile& file, const IndexedReport& report, const std::string& path) {
+  std::optional<Progress> progress;
+  file.add(report, path, [&](std::size_t parts, std::size_t all) {
+    if (!progress) progress.emplace("converting " + path, all);
+    progress->done(parts);
+  });
+}
+
 void write_page_beside(const std::string& report_path, const IndexedReport& report) {
   constexpr std::string_view ending = ".json";
   std::string path = report_path;
@@ -54,7 +63,7 @@ void write_page_beside(const std::string& report_path, const IndexedReport& repo
   int error = file.error();
   if (error == 0) {
     const std::unique_ptr<CommonFile> page = exports::html();
-    page->add(report, report_path);
+    add_showing_progress(*page, report, report_path);
     page->write(file.output());
     error = file.finish();
   }

@@ -1,8 +1,9 @@
-// Writes the page about a report (`cuwarden export --format html`) beside the report's file.
+// Makes the page about a report (`cuwarden export --format html`), and writes it beside the report.
 #pragma once
 
 #include <string>
 
+#include "reporters/exports/exports.hpp"
 #include "reporters/model/indexed_report.hpp"
 
 namespace cuwarden {
@@ -10,6 +11,10 @@ namespace cuwarden {
 // True if this command was built with the page; otherwise prints an error line that says how to get
 // it.
 bool is_page_there();
+
+// Adds a report to an exported file (CommonFile::add()), and shows on a terminal how far that is.
+// `path`: path of the report's file.
+void add_showing_progress(CommonFile&, const IndexedReport&, const std::string& path);
 
 // Writes the page about the report beside the report's file, with the ending .html, and prints its
 // path on standard error. Replaces an earlier page. If another file has that name, or if the page
