@@ -1,9 +1,9 @@
 // The section about devices. Each device is a bar of parts that add up to its size: at its last reading, at each
 // incident, and at its peak.
+import { colourOf, inkOn } from './colours';
 import type { Page, RawReport } from './data';
 import { isOnDevice, mostAt } from './device_use';
 import { choice, fill, h, section, swatch } from './dom';
-import { colourOf, inkOn } from './theme';
 import { bytes, moment, own, share } from './words';
 
 /** A part of a device's memory. */

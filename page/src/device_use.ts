@@ -1,9 +1,9 @@
 // The use of one device over time: its live memory by kind, from the timeline, and all parts of its memory at the
 // moments at which it was read.
 import type { Column, Line } from './chart';
+import { colourOf } from './colours';
 import type { Maybe, Page, RawReport, Series } from './data';
 import { styleColour } from './dom';
-import { colourOf } from './theme';
 
 /** Kinds of memory that are a part of what a device has in use; managed memory may lie on the host. */
 const onDevice = ['device', 'stream_ordered', 'vmm', 'array', 'graph', 'imported'];

@@ -1,11 +1,11 @@
 // Live bytes over time: a chart for each device, with areas that lie one on the other up to its size, and a chart of
 // the host's memory.
 import { Chart, type Line, type Mark, type StepMark } from './chart';
+import { colourOf } from './colours';
 import type { Maybe, Page, RawReport } from './data';
 import { deviceUse, otherLines, spansOf } from './device_use';
 import { h, section } from './dom';
 import { DataTable } from './table';
-import { colourOf } from './theme';
 import { bytes, count, duration, fileName, moment } from './words';
 
 /** Endings of colours (#rrggbbaa) that distinguish devices; devices from the fifth on repeat them. */

@@ -1,6 +1,5 @@
 #include "reporters/reports/report_file.hpp"
 
-#include <stdio.h>  // renameat2
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,10 +7,10 @@
 #include <cerrno>
 #include <memory>
 
-#include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/files/unfinished_files.hpp"
 #include "reporters/json/write_report.hpp"
+#include "reporters/reports/free_name.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -19,8 +18,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr int most_unfinished = 16;       // names that are tried for the unfinished file
-constexpr unsigned most_names = 100'000;  // numbers that are tried before the ending of the name
+constexpr int most_unfinished = 16;  // names that are tried for the unfinished file
 
 // Returns the name of a report while it is written. It names the process that the report is about,
 // by start and pid, because a pid is used again, also by other hosts and containers that share the
@@ -44,60 +42,6 @@ int make_folders(const std::string& path) {
     }
   }
   return 0;
-}
-
-// The possible names of a report in its folder, which is open as `folder`.
-struct Names {
-  int folder;
-  std::string base;
-  std::size_t most_bytes;  // longest name, in bytes
-
-  std::string with(unsigned number) const {
-    return fitting_name(numbered_name(base, number), most_bytes);
-  }
-  bool is_taken(unsigned number) const {
-    struct stat status {};
-    return status_at(folder, with(number).c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 ||
-           errno != ENOENT;
-  }
-  // Returns a number above `taken` whose name was free a moment ago. Among thousands of reports
-  // of one name this takes a few dozen looks, since the lowest numbers are taken first.
-  unsigned free_after(unsigned taken) const {
-    unsigned step = 1;
-    while (taken + step < most_names && is_taken(taken + step)) {
-      taken += step;
-      step *= 2;
-    }
-    while (step > 1) {
-      step /= 2;
-      if (taken + step < most_names && is_taken(taken + step)) taken += step;
-    }
-    return taken + 1;
-  }
-};
-
-// Renames `from` to `to` unless the name `to` is taken. Returns 0 or an errno; EEXIST: it is taken.
-int rename_without_replacing(int folder, const char* from, const char* to) {
-  if (renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
-  // A file system that cannot do that (such as NFS) answers EINVAL or EOPNOTSUPP. A seccomp
-  // filter that does not know the call answers EPERM or ENOSYS.
-  const auto is_not_offered = [](int error) {
-    return error == EINVAL || error == EOPNOTSUPP || error == EPERM || error == ENOSYS;
-  };
-  if (!is_not_offered(errno)) return errno;
-  // A link never replaces a file, just as the call above.
-  if (linkat(folder, from, folder, to, 0) == 0) {
-    unlinkat(folder, from, 0);
-    return 0;
-  }
-  if (!is_not_offered(errno) && errno != EMLINK) return errno;
-  // The file system has no links. An empty file takes the name, and is then replaced.
-  const Descriptor taken = make_file(folder, to, O_WRONLY);
-  if (!taken) return errno;
-  if (renameat(folder, from, folder, to) == 0) return 0;
-  const int error = errno;
-  unlinkat(folder, to, 0);
-  return error;
 }
 
 }  // namespace
@@ -232,31 +176,14 @@ void ReportFile::write_or_throw(const ledger::Reader& reader, const ReportOption
     return;
   }
 
-  Names names{folder.number(), std::string(file_name(wanted_)), name_limit(folder.number())};
-  constexpr unsigned one_by_one = 16;  // numbers tried before the free ones are searched for
-  // Processes that end together find one free number; each failure spreads them further.
-  constexpr unsigned widest_spread = 4096;
-  const auto pid = static_cast<unsigned>(getpid());
-  unsigned number = 0, spread = 1;
-  do {
-    error = rename_without_replacing(folder.number(), beside.c_str(), names.with(number).c_str());
-    if (error == ENAMETOOLONG && names.most_bytes > shortest_name_limit) {
-      // Some file systems accept only shorter names than they state.
-      names.most_bytes = shortest_name_limit;
-      error = EEXIST;
-    } else if (error == EEXIST && number < one_by_one) {
-      ++number;
-    } else if (error == EEXIST) {
-      number = names.free_after(number) + pid % spread;
-      spread = std::min(spread * 2, widest_spread);
-    }
-  } while (error == EEXIST && number < most_names);
-  if (error != 0) {
-    give_up(error, "rename");
+  const std::string base(file_name(wanted_));
+  const FreeName taken = rename_to_free_name(folder.number(), beside.c_str(), base);
+  if (taken.error != 0) {
+    give_up(taken.error, "rename");
     return;
   }
-  number_ = number;
-  path_ = wanted_.substr(0, wanted_.size() - names.base.size()) + names.with(number);
+  number_ = taken.number;
+  path_ = wanted_.substr(0, wanted_.size() - base.size()) + taken.name;
   device_ = status.st_dev;
   inode_ = status.st_ino;
 }

@@ -22,7 +22,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
-#include "shim/files/ledger_location.hpp"
+#include "shim/files/ledger_folder.hpp"
 #include "shim/files/report_pattern.hpp"
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/driver_table.hpp"

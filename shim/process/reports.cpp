@@ -19,7 +19,7 @@
 #include "reporters/tables/ledger_report.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
-#include "shim/files/ledger_location.hpp"
+#include "shim/files/ledger_folder.hpp"
 #include "shim/probes/host_limits.hpp"
 #include "shim/support/log.hpp"
 #include "shim/turns/writing_turn.hpp"

@@ -16,35 +16,10 @@
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/write/own_cgroup.hpp"
+#include "runtime_hooks/ledger/write/proc_folder.hpp"
 
 namespace cuwarden::ledger {
 namespace {
-
-// The folder in /proc of the calling process, or of another process that shares its memory.
-class ProcFolder {
- public:
-  explicit ProcFolder(std::int32_t pid) noexcept : pid_(pid != 0 ? pid : getpid()) {
-    // "self" is right even if /proc belongs to another pid namespace.
-    if (is_caller())
-      std::strcpy(path_, "/proc/self/");
-    else
-      std::snprintf(path_, sizeof path_, "/proc/%d/", pid_);
-  }
-  std::int32_t pid() const noexcept { return pid_; }
-  bool is_caller() const noexcept { return pid_ == getpid(); }
-  struct Path {
-    char text[64];
-  };
-  Path file(const char* name) const noexcept {
-    Path path{};
-    std::snprintf(path.text, sizeof path.text, "%s%s", path_, name);
-    return path;
-  }
-
- private:
-  const std::int32_t pid_;
-  char path_[32];
-};
 
 // "pid:[4026531836]"
 std::uint32_t pid_namespace(const ProcFolder& process) {
@@ -52,12 +27,6 @@ std::uint32_t pid_namespace(const ProcFolder& process) {
   if (readlink(process.file("ns/pid").text, text, sizeof text - 1) <= 0) return 0;
   const char* number = std::strchr(text, '[');
   return number == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(number + 1, nullptr, 10));
-}
-
-// Returns the age of the process in nanoseconds; 0 if it is not known.
-std::uint64_t age_ns(std::uint64_t ticks) {
-  const std::uint64_t age = age_ns_of(ticks);
-  return age < time_ns_of(CLOCK_MONOTONIC) ? age : 0;
 }
 
 }  // namespace
@@ -95,24 +64,6 @@ void record_process(Storage& storage, std::int32_t pid) noexcept {
     process.command_line = storage.store(read_small_file(
         folder.file("cmdline").text, {static_cast<char*>(arguments.data()), arguments.size()}));
   }
-}
-
-LedgerName ledger_name(std::int32_t pid) noexcept {
-  const ErrnoGuard guard;
-  const ProcFolder folder(pid);
-  char text[1024];
-  const ProcStat stat = proc_stat_in(read_small_file(folder.file("stat").text, text));
-  utsname system{};
-  if (uname(&system) != 0 || system.nodename[0] == '\0') std::strcpy(system.nodename, "localhost");
-  for (char* c = system.nodename; *c != '\0'; ++c) {
-    if (*c == '/' || static_cast<unsigned char>(*c) <= ' ') *c = '_';
-  }
-  LedgerName name{};
-  std::snprintf(
-      name.text, sizeof name.text, "cuwarden-ledger-%s-%llu-%d", system.nodename,
-      static_cast<unsigned long long>(time_ns_of(CLOCK_REALTIME) - age_ns(stat.start_ticks)),
-      folder.pid());
-  return name;
 }
 
 }  // namespace cuwarden::ledger

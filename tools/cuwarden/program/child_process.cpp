@@ -171,4 +171,9 @@ int run_child(const std::string& program, const std::vector<std::string>& comman
   return 0;
 }
 
+int exit_status_of(int wait_status) noexcept {
+  constexpr int killed = 128;
+  return WIFSIGNALED(wait_status) ? killed + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
 }  // namespace cuwarden

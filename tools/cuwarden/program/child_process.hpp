@@ -23,4 +23,8 @@ namespace cuwarden {
 int run_child(const std::string& program, const std::vector<std::string>& command,
               std::vector<std::string> variables, pid_t& child, int& wait_status);
 
+// Returns the exit status with which `cuwarden run` ends, as shells do it: that of the program, or
+// 128 and the number of the signal that killed it. `wait_status`: wait status of the ended program.
+int exit_status_of(int wait_status) noexcept;
+
 }  // namespace cuwarden

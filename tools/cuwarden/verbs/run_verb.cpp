@@ -341,7 +341,7 @@ int run_verb(const RunVerb& verb) {
   }
   if (WIFSIGNALED(wait_status)) child.signal = WTERMSIG(wait_status);
   // The program's status is this command's, whatever becomes of the reports.
-  const int status = child.signal ? 128 + *child.signal : WEXITSTATUS(wait_status);
+  const int status = exit_status_of(wait_status);
   status_without_memory(status);
   list.remove_name();
   if (devices) devices->remove_name();

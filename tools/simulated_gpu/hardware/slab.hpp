@@ -14,19 +14,21 @@
 
 namespace cuwarden::simulated_gpu {
 
+// Bytes of a slab, and its alignment.
+constexpr std::size_t kSlabBytes = kPage;
 // Bytes of the units in which a slab's memory is given out. A request's size is rounded up to a
 // multiple of them.
 constexpr std::size_t kSlabStep = 512;
 // Largest request, in bytes, that is served from a slab. Larger requests get pages of 2 MiB of
 // their own.
-constexpr std::size_t kSlabLimit = kPage - kSlabStep;
+constexpr std::size_t kSlabLimit = kSlabBytes - kSlabStep;
 
 // One slab, a page of 2 MiB of device memory, in units of 512 bytes that are taken or free. The
 // object does not know the page's address; units are named by their index from 0.
 class Slab {
  public:
   // Number of units of 512 bytes in a slab.
-  static constexpr unsigned kUnits = kPage / kSlabStep;
+  static constexpr unsigned kUnits = kSlabBytes / kSlabStep;
 
   // Marks `units` consecutive units of the slab as taken, in the first run of free units that is
   // long enough. Returns the index of the first unit. `units`: 1 to largest_run().

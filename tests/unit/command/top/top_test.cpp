@@ -9,7 +9,7 @@
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
-#include "tools/cuwarden/top/top_view.hpp"
+#include "tools/cuwarden/top/once_view.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/top/top_view.hpp"
+#include "tools/cuwarden/top/once_view.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "shim/files/ledger_location.hpp"
+#include "shim/files/ledger_folder.hpp"
 
 #include <cerrno>
 #include <cstdlib>

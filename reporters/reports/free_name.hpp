@@ -1,0 +1,20 @@
+// Names of reports in a folder in which other processes make reports of the same name.
+#pragma once
+
+#include <string>
+
+namespace cuwarden {
+
+// The name that rename_to_free_name() has given a file.
+struct FreeName {
+  int error = 0;  // 0, or the errno of the failure
+  // Number before the ending of the name, such as 1 in "ci.1.json"; 0: none.
+  unsigned number = 0;
+  std::string name;  // the file's new name; meaningless after a failure
+};
+// Renames the file `from` in the folder to `wanted`, or, if that name is taken, to one with the
+// lowest free number before its ending ("ci.1.json"). Never replaces a file. `folder`: descriptor
+// of the folder. `wanted`: file name without a folder.
+FreeName rename_to_free_name(int folder, const char* from, const std::string& wanted);
+
+}  // namespace cuwarden
