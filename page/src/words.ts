@@ -84,7 +84,7 @@ function cut(text: string): string {
   return text.length > 160 ? `${text.slice(0, 158)}…` : text;
 }
 
-/** Returns a frame in one line, such as "train.py:41 in step". `frame`: null: no stack was recorded. */
+/** Returns a frame in one line, such as "train.py:41 in step"; "no stack was recorded" if `frame` is null. */
 export function location(frame: Frame | null): string {
   if (frame === null) return 'no stack was recorded';
   const file = cut(fileName(frame.file));
@@ -93,7 +93,7 @@ export function location(frame: Frame | null): string {
   return `${file}${frame.line > 0 ? `:${frame.line}` : ''} in ${name}`;
 }
 
-/** Returns a short name of a process for lists: "rank 3" or "train.py (pid 17)". */
+/** Returns a short name of a process for lists: "rank 3, train.py", or without a rank "train.py (pid 17)". */
 export function processName(process: ProcessFacts): string {
   const program = fileName(process.program);
   return process.rank === null ? `${program} (pid ${process.pid ?? 'unknown'})` : `rank ${process.rank}, ${program}`;

@@ -102,9 +102,9 @@ class DriverRecords {
   // A few words of a large record may differ.
   bool has_contents(const Form& form, const Hit& hit, std::size_t words) const;
 
-  // Areas of the process's memory, by address; not owned.
+  // All areas of the process's memory, sorted by address; not owned.
   const std::vector<Area>& areas_;
-  // All blocks; not owned.
+  // All blocks, with the probes (blocks that the driver alone knows); not owned.
   const BlockIndex& blocks_;
   // Size of a chunk and position of the address in it → number of the form.
   std::map<Key, FormNumber> numbers_;

@@ -29,11 +29,13 @@ class DriverVariables {
   bool lead_to(std::uint64_t chunk) const;
 
  private:
-  // Appends the words of a range of memory that may be pointers to the contents of chunks to
-  // pointers_.
+  // Appends to `pointers_` those words of a range of memory that may be addresses of chunks'
+  // contents (the bytes behind a chunk's header).
   void add_pointers(PresentMemory& memory, const std::vector<Area>& areas, Range range);
 
-  std::vector<std::uint64_t> pointers_;  // pointers to the contents of the driver's chunks, sorted
+  // Addresses of the contents of the driver's chunks of malloc: the bytes behind each chunk's
+  // header. In ascending order.
+  std::vector<std::uint64_t> pointers_;
 };
 
 }  // namespace cuwarden::reachability

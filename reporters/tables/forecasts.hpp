@@ -31,8 +31,9 @@ struct DeviceGrowth {
   DeviceOrdinal device;
   // Speed of the growth.
   GrowthRates rates;
-  // Bytes of the device that PyTorch's allocator holds but has not handed out, if its blocks are
-  // what grows: new blocks fill these bytes before they take more of the device. Otherwise 0.
+  // Bytes of the device that PyTorch's allocator holds but has not handed out. New blocks of
+  // PyTorch fill these bytes before they take more of the device. 0 if the growth is not that of
+  // blocks.
   std::uint64_t idle_bytes = 0;
   // The group of allocations that grows fastest. Groups that grow by steps of the program come
   // before groups that grow by minutes. Points into an argument of growth_of_devices(), whose

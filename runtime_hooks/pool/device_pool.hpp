@@ -28,8 +28,8 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 class DevicePool {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the pool.
-  // `meshes`: true if mesh() may be called. The kernel that mesh() copies with is then loaded when
-  // the pool serves its first request in a context.
+  // `meshes`: true if mesh() may be called. The pool then loads the kernel that mesh() copies with
+  // when it makes a context's arena, if the device has room for the kernel.
   explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
       : peers_(peers), meshes_(meshes) {}
   ~DevicePool();

@@ -46,15 +46,18 @@ class KnownStacks {
     std::uint64_t lower, upper;
   };
   // A block of four pairs (a return address and the word below it), and the position of each pair
-  // in the stack.
+  // in the stack, in bytes from its upper end.
   struct Pairs {
-    Pair values[block];     // the pairs as the walk has read them
-    Offset offsets[block];  // position of each pair's lower word in the stack
+    Pair values[block];  // the pairs as the walk has read them
+    // Position of each pair's lower word: bytes from the stack's upper end, negative.
+    Offset offsets[block];
   };
-  // A block of four words of a stack, and the position of each in the stack.
+  // A block of four words of a stack, and the position of each in the stack, in bytes from its
+  // upper end.
   struct alignas(16) Words {
     std::uint64_t values[block];  // the words as the walk has read them
-    Offset offsets[block];        // position of each word in the stack
+    // Position of each word of `values`: bytes from the stack's upper end, negative.
+    Offset offsets[block];
   };
 
   // One known stack: all words of the stack that its walk has read, with their positions. While
@@ -88,7 +91,8 @@ class KnownStacks {
     // The outermost return address of the stack, which is at `last_offset`. It is often the only
     // one without a saved rbp below it.
     std::uint64_t last_value;
-    Offset last_offset;  // position of the outermost return address in the stack
+    // Position of the outermost return address: bytes from the stack's upper end, negative.
+    Offset last_offset;
     // Pairs of words that the walk has read. The first `pair_bytes` bytes of the array are in use.
     Pairs pair_blocks[most_pairs];
     // Single words that the walk has read. The first `word_bytes` bytes of the array are in use.
@@ -102,7 +106,7 @@ class KnownStacks {
   // `offset`: the word's position, in bytes from the upper end of the thread's stack (negative).
   // `value`: the lower 32 bits of the word. A search compares this word before the whole entry.
   struct Probe {
-    Offset offset;        // position in the stack of the word that is compared
+    Offset offset;        // position of the word: bytes from the stack's upper end, negative
     std::uint32_t value;  // lower 32 bits of the word that is compared
   };
   // Values that a search compares first, for the eight entries of one set. They lie close together,

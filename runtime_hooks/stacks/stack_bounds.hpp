@@ -98,10 +98,11 @@ inline Region known_own_stack() noexcept {
 }
 // Does the work of region_of_stack_pointer() when `own_stack` does not contain the stack pointer.
 // Finds the bounds of the thread's stack, or extends them down to the stack pointer. Asks libc and
-// the kernel if needed. Returns an empty region if the memory cannot be read.
+// the kernel if needed. If the stack pointer lies outside the thread's own stack, returns the
+// readable bytes of its page; an empty region if the page cannot be read.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
 // Returns the readable region around the stack pointer, with which a walk begins; an empty region
-// if the memory cannot be read. Asks libc and the kernel only if needed.
+// if the stack pointer's page cannot be read. Asks libc and the kernel only if needed.
 inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
   return own_stack.holds(stack_pointer) ? known_own_stack()
                                         : find_region_of_stack_pointer(stack_pointer);

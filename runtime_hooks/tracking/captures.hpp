@@ -31,11 +31,12 @@ class Captures {
   // had.
   void ended(CUstream, bool per_thread) noexcept;
   // Removes the stream's capture, if there is one, from those in progress, because the stream is
-  // being destroyed. Does nothing for default streams, or for a capture beyond the 64 whose streams
-  // are remembered.
+  // being destroyed. Does nothing for default streams, or if the capture is beyond the 64 whose
+  // streams are remembered. Does nothing, too, if the object's lock cannot be had.
   void stream_ends(CUstream) noexcept;
   // Removes all captures that began while the context was current from those in progress, because
-  // the context has ended. Leaves captures beyond the 64 whose streams are remembered.
+  // the context has ended. Leaves captures beyond the 64 whose streams are remembered. Removes none
+  // if the object's lock cannot be had.
   void context_ends(ContextId) noexcept;
 
   // True if a capture is in progress in the process, as far as begins() was called for it. Costs a

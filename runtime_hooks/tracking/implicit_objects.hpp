@@ -186,10 +186,12 @@ class ImplicitObjects final : public ReadingListener {
   // Most bytes that one object is believed to take. If two readings differ by more, another process
   // has taken memory.
   static constexpr std::uint64_t most_bytes = std::uint64_t{2} << 30;
-  // An object that waits for a reading to tell its bytes; or several that waited when they ended.
+  // An entry of `waiting_`: an object whose bytes are unknown until the next reading of the
+  // device's free memory. Or, if `ended` is not 0, one or more objects of a group that ended before
+  // that reading.
   struct Waiting {
-    ImplicitObject object;
-    DeviceOrdinal device;
+    ImplicitObject object;  // if `ended` is not 0, only its kind has a meaning
+    DeviceOrdinal device;   // the device whose memory the driver took for the object
     // Group and context of the record that the object gets if it has none.
     GroupId group;
     ContextId context;

@@ -82,7 +82,8 @@ class ContextCreation {
     const bool answers = span_.has_begun() && answers_for(call_, device_);
     const auto taken = answers ? span_.taken() : std::nullopt;
     if (!taken) return call_.execution().context_memory.was_not_measured(made.value);
-    // A new context gives no memory back: what became free is another process's.
+    // The making of a context takes memory and frees none. If the device has more free bytes than
+    // before, another process has freed them.
     if (*taken > 0) span_.book({.context_bytes = *taken}, made);
   }
 

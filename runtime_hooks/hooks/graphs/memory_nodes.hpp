@@ -44,7 +44,8 @@ class NodeMakers {
  private:
   // Most nodes in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 4096;
-  // A row of the table; `address` is 0 in a row that was never used.
+  // An allocation node of a graph, with the program's call that made it: a row of the table. The
+  // rows of each hash bucket form a list.
   struct Node {
     std::uint64_t address = 0;  // the address that the graph node allocates; 0: never used
     Maker maker;                // the call that made the graph node
@@ -121,7 +122,8 @@ class ExecEffects {
  private:
   // Most effects in the table, and number of its hash buckets.
   static constexpr std::size_t limit = 4096, buckets = 16384;
-  // A row of the table. The rows of each bucket form a list, and so do rows that forget() emptied.
+  // An allocation or free that launches of an executable graph make: a row of the table. The rows
+  // of each hash bucket form a list, and so do rows that forget() emptied.
   struct Row {
     // The allocation or free. In rows that forget() has emptied, and in rows that were never used,
     // it is Effect{}, whose `exec` is 0.

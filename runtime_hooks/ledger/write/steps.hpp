@@ -11,12 +11,16 @@
 
 namespace cuwarden::ledger {
 
-// Steps that the program marked before the ledger was made.
+// Steps (parts of its work that repeat) that the program marked before the ledger was made.
 struct EarlierSteps {
-  std::uint64_t count = 0;  // number of steps before the ledger was made
-  // Time of CLOCK_MONOTONIC, in nanoseconds, at which the last of these earlier steps began.
+  // Number of steps that were marked before the ledger was made; 0: none.
+  std::uint64_t count = 0;
+  // Beginning of the last step that was marked before the ledger was made: time of CLOCK_MONOTONIC
+  // in nanoseconds. Without meaning if `count` is 0.
   std::uint64_t last_monotonic_ns = 0;
-  std::string_view last_name;  // name of the last of these earlier steps; empty: none
+  // Name of the last step that was marked before the ledger was made; empty: it has none. The text
+  // is not owned.
+  std::string_view last_name;
 };
 
 // Returns the part of a step's name that the ledger keeps: its first 255 bytes (longest_step_name),

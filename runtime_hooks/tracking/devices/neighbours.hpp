@@ -93,15 +93,20 @@ class Neighbours {
   // The latest knowledge about other processes with memory on a device: `alone`: there is none;
   // `others`: there are some; `nothing`: unknown.
   enum class Known : std::uint8_t { nothing, alone, others };
+  // The knowledge about one device's neighbours: other processes with memory on the device.
   struct State {
     std::atomic<Known> known{Known::nothing};
-    // Time of the clock when memory last changed without a call of this process; 0: never.
+    // Time at which the device's memory last changed without a call of this process: nanoseconds
+    // of the clock that the constructor was given. 0: it never did.
     std::atomic<std::uint64_t> moved_ns{0};
   };
 
+  // True if `states_` has an entry for the device: its ordinal is from 0 to 63.
   static bool is_kept(DeviceOrdinal device) noexcept {
     return device.value >= 0 && device.value < LiveContexts::device_limit;
   }
+  // True if the device's memory changed without a call of this process in the last `ns`
+  // nanoseconds. False for ordinals outside 0 to 63.
   bool moved_within(DeviceOrdinal, std::uint64_t ns) const noexcept;
   bool may_ask(std::uint64_t now_ns) const noexcept;
   void judge(State&, const DeviceHolders&) noexcept;

@@ -12,15 +12,18 @@
 
 namespace cuwarden {
 
-// A process that `cuwarden top` shows. The pointers are not null once the maker of the object has
-// set them; their objects are not owned here and must outlive this one.
+// A process that `cuwarden top` shows. The objects that it points to must outlive it.
 struct WatchedProcess {
-  pid_t pid = 0;                           // id of the process in the pid namespace of this command
-  const ledger::Reader* reader = nullptr;  // reads the ledger of the process
-  // The last samples (numbers read from the ledger) of the process; at least one.
+  pid_t pid = 0;  // id of the process in the pid namespace of this command
+  // Reads the ledger of the process. Not owned; not null when the object is used.
+  const ledger::Reader* reader = nullptr;
+  // The last samples (numbers read from the ledger) of the process; at least one. Not owned; not
+  // null when the object is used.
   const Recent* recent = nullptr;
-  const GrowingGroups* growing = nullptr;  // call stacks of the process whose memory keeps growing
-  bool ended = false;                      // true once the process was found to have ended
+  // Call stacks of the process whose memory keeps growing. Not owned; not null when the object is
+  // used.
+  const GrowingGroups* growing = nullptr;
+  bool ended = false;  // true once the process was found to have ended
   // Name of the user as whom the process runs; empty: unknown. The text is not owned.
   std::string_view user{};
   model::Figure rank{};  // rank of the process in its job, from 0; null: unknown
