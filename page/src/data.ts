@@ -29,9 +29,11 @@ export interface ProcessFacts {
   host: MaybeText;
   command: string;
   start: string;
-  /** Start of the process in milliseconds since 1970. */
+  /** Start of the process in milliseconds since 1970; null: unknown. */
   epoch: Maybe;
-  /** End of the process, or moment of the snapshot, in microseconds since the start. */
+  /**
+   * End of the process, or moment of the snapshot, in microseconds since the start of the process; null: unknown.
+   */
   end: Maybe;
   /** Words about the end of the process. */
   ending: string;
@@ -54,7 +56,7 @@ export interface ProcessFacts {
   cgroup_peak?: Maybe;
   oom_kills?: Maybe;
   recorded_calls?: Maybe;
-  /** Time that cuwarden took for recording, in microseconds. */
+  /** Time that cuwarden took for recording, in microseconds; null: unknown. */
   shim_us?: Maybe;
 }
 
@@ -62,7 +64,7 @@ export interface ProcessFacts {
 export interface Series {
   kind: string;
   device: Maybe;
-  /** Begins of the spans in microseconds, rising. */
+  /** Begins of the spans in microseconds since the start of the process, rising. */
   time: number[];
   /** Lengths of the spans in microseconds; null: unknown. */
   width: Maybe[];

@@ -14,8 +14,8 @@ export function isOnDevice(kind: string): boolean {
 }
 
 /**
- * Returns `last`, the end of the last span of the series, and `end`, that of the process or `last`, whichever is later.
- * Both are in microseconds.
+ * Returns two times in microseconds since the start of the process. `last`: end of the last span of the series. `end`:
+ * end of the process, or `last` if that is later.
  */
 function endOf(report: RawReport, series: Series): { last: number; end: number } {
   const last = (series.time.at(-1) ?? 0) + (series.width.at(-1) ?? 0);
@@ -33,8 +33,9 @@ function leftOf(report: RawReport, series: Series): Maybe {
 }
 
 /**
- * Returns the spans of a series: their begins, the most bytes in each, and the end of the last span, in microseconds.
- * After the last span of the series, a span with the bytes that were live at the end follows.
+ * Returns the spans of a series up to the end of the process. `time`: begin of each span. `value`: most bytes in each
+ * span; null: unknown. `end`: end of the last span. Times are microseconds since the start of the process. If the series
+ * ends before the process, a span with the bytes that were live at the end is added to fill the gap.
  */
 export function spansOf(report: RawReport, series: Series): { time: number[]; value: Maybe[]; end: number } {
   const { last, end } = endOf(report, series);
@@ -43,7 +44,8 @@ export function spansOf(report: RawReport, series: Series): { time: number[]; va
 }
 
 /**
- * Returns the most bytes of a series in the span that contains the time `us` (microseconds); 0 before the first span.
+ * Returns the most bytes of a series in the span that contains the time `us`; 0 if they are unknown, or before the
+ * first span. `us`: microseconds since the start of the process.
  */
 export function mostAt(report: RawReport, series: Series, us: number): number {
   const { time, value } = spansOf(report, series);

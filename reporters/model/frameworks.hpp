@@ -46,7 +46,9 @@ struct FrameworkSite {
   // hexadecimal digits, a hash of the framework's function and the frames of the stack. Null: the
   // report is older than this field.
   Text fingerprint;
-  Text where;           // line of the program's own code that asked for the blocks; null: unknown
+  // Line of the program's own code that asked for the blocks, such as
+  // "/home/u/train.py:41 in step". Null: unknown.
+  Text where;
   MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   Figure count, bytes;  // number of the blocks; their bytes
   // Number of blocks that this stack ever got, given back or not. Null if the framework, not

@@ -67,7 +67,9 @@ struct Refusal {
   // Id of the device in the table `devices`; null: host memory, or an unknown device.
   MaybeId device;
   std::string verdict;  // name of the cause, such as "slab_fragmentation"
-  Text where;           // line of the program's own code that led to the request; null: unknown
+  // Line of the program's own code that led to the request, such as
+  // "/home/u/train.py:41 in step". Null: unknown.
+  Text where;
   CUWARDEN_FIELDS(process, time, api, bytes, device, verdict, where)
 };
 
@@ -148,10 +150,12 @@ struct MergedLeak {
   Id id = 0;  // number of the leak, from 1, by which other tables name it
   // name that the leak has in all processes: 16 hexadecimal digits, a hash
   std::string fingerprint;
-  std::string kind;     // kind of memory, such as "device" (core/kind.hpp)
-  Text api;             // CUDA function that the program called, or framework; null: unknown
-  MaybeId stack;        // id of the call stack in the table `stacks`; null: not recorded
-  Text where;           // line of the program's own code that led to the allocations; null: unknown
+  std::string kind;  // kind of memory, such as "device" (core/kind.hpp)
+  Text api;          // CUDA function that the program called, or framework; null: unknown
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: not recorded
+  // Line of the program's own code that led to the allocations, such as
+  // "/home/u/train.py:41 in step". Null: unknown.
+  Text where;
   Figure count, bytes;  // number of allocations that were not freed; their bytes
   // lost: number and bytes of the allocations to which no pointer was found; 0 if no search was
   // made. unknown: number and bytes of those for which the search was not made or not completed.

@@ -78,7 +78,7 @@ class Naming {
   // changed before this time, in nanoseconds since 1970. Null: no such file counts.
   std::optional<std::int64_t> unchanged_since_ns_;
   std::map<std::string, ReadFile> files_;  // files that libbacktrace has read, by path
-  std::vector<std::string> reasons_;       // sentences that take_reasons() returns
+  std::vector<std::string> reasons_;       // sentences about unreadable or changed files
   // Paths of modules of which source lines were not found, because time or memory did not suffice.
   std::vector<std::string> without_lines_;
   // Paths of modules of which function names were not found, because time or memory did not

@@ -58,9 +58,9 @@ class Account {
   // Adds an item: the bytes of the device that the holder has. To be called at most once for each
   // holder. Does nothing if `bytes` is 0, or more than any device has (2^53).
   void add(Holder, std::uint64_t bytes);
-  // Adds an item: the live allocations of a kind. `bytes`: all bytes of these allocations, spilled
-  // ones included. `Spilled`: spilled bytes of all kinds on the device; those of this kind are
-  // subtracted. Does nothing if no bytes are left, or more than 2^53.
+  // Adds an item: the bytes that live allocations of a kind have on the device. `bytes`: all bytes
+  // of these allocations, spilled ones included. `Spilled`: spilled bytes of all kinds; those of
+  // this kind are subtracted from `bytes`. Does nothing if the difference is 0, or more than 2^53.
   void add_live(Kind, std::uint64_t bytes, const Spilled&);
   // Bytes of loaded code, of streams and of executable graphs on the device.
   struct Objects {

@@ -28,9 +28,9 @@ class FreeBases {
   // is false, there is none, and the other fields but `version` mean nothing.
   struct Base {
     bool is_known = false;
-    // True if all calls since the reading that could take or release memory were measured. A later
-    // reading with a different number of free bytes then proves that memory changed without a call
-    // of this process.
+    // True if all calls since the base was read that could take or release memory were measured. A
+    // later reading with a different number of free bytes then proves that memory changed without a
+    // call of this process.
     bool is_exact = false;
     // False if `free_bytes` are those that the driver called free. True if they are the device's
     // total bytes less those that this process holds, as NVML reports them. Other processes do not

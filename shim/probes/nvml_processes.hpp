@@ -18,7 +18,8 @@ struct DeviceProcess {
   // namespace of its own, and NVML's pids may be those of the machine, so they cannot be compared.
   enum class Whose : std::uint8_t { another, this_process, unsure };
 
-  // Pid that NVML gives: in the pid namespace of the machine, or in that of the calling process.
+  // Pid that NVML gives. It counts in the pid namespace of the machine or in that of the calling
+  // process, depending on the driver.
   std::uint32_t pid = 0;
   // Bytes of the device that the process holds; `unknown` if NVML does not tell.
   std::uint64_t used_bytes = unknown;

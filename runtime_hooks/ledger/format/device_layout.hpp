@@ -55,7 +55,7 @@ struct Device {
   // Bytes that meshing has given back to the device since the process began. They are counted in
   // arena_returned_bytes, too.
   std::atomic<std::uint64_t> arena_meshed_bytes;
-  std::atomic<std::uint64_t> arena_pause_ns;  // time for which meshing paused the program
+  std::atomic<std::uint64_t> arena_pause_ns;  // nanoseconds of all pauses by meshing so far
   // Bytes of the device that were in use just after the process's first context came up there.
   // Memory of other processes is included; recorded allocations and lent_first_context_bytes are
   // not. 0: not measured.
@@ -96,8 +96,8 @@ struct ArenaUse {
   // Number of pages that meshing has made share memory since the process began. When a page joins
   // the memory of a page that shared none, both count. A page counts again each time it is moved.
   std::uint64_t meshed_pages = 0;
-  std::uint64_t meshed_bytes = 0;  // bytes that meshing gave back to the device
-  std::uint64_t pause_ns = 0;      // nanoseconds for which meshing paused the program
+  std::uint64_t meshed_bytes = 0;  // bytes that meshing has given back to the device so far
+  std::uint64_t pause_ns = 0;      // nanoseconds for which meshing has paused the program so far
 
   // Returns the bytes that the pool holds and that no live allocation uses; 0 if a damaged ledger
   // has more live bytes than held bytes.

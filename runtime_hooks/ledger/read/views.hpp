@@ -74,8 +74,8 @@ struct PythonCodeView {
 struct ModuleView {
   ModuleId id;                             // the module's row
   ModuleId file;                           // first module that was loaded from this module's file
-  std::string_view path;                   // path of the file; empty: unknown
-  std::span<const std::uint8_t> build_id;  // the linker's id of the file; empty: none
+  std::string_view path;                   // path of the module's file; empty: unknown
+  std::span<const std::uint8_t> build_id;  // the linker's id of the module's file; empty: none
   std::uint64_t base = 0;            // load base: address - base = address as in the file's tables
   std::uint64_t start = 0, end = 0;  // mapped range of addresses; `end` is exclusive
   // Number of modules unloaded before this row was made; the module was loaded by then.
@@ -145,10 +145,11 @@ struct SeriesView : SeriesTotals {
     // False if many allocations contradicted the layout of slabs in slab_layout.hpp when `holders`
     // was last filled. The numbers of this struct may then be wrong.
     bool as_counted = true;
-    std::uint64_t locked_bytes = 0;  // bytes locked at the worst moment
-    // Bytes lost to rounding up to 2 MiB pages at the worst moment.
+    std::uint64_t locked_bytes = 0;  // the most bytes that were ever locked at one moment
+    // Bytes lost to rounding up to 2 MiB pages at the moment with the most locked bytes.
     std::uint64_t page_rounding_bytes = 0;
-    std::uint64_t time_ns = 0;  // time of the worst moment, since process start; 0: there was none
+    // Time of the moment with the most locked bytes, since process start; 0: none were ever locked.
+    std::uint64_t time_ns = 0;
     // Number of allocations that shared a slab with others at `holders_ns`. If it is 0 although
     // `holders_ns` is not, the driver may not cut slabs as slab_layout.hpp assumes.
     std::uint64_t pieces_seen = 0;
@@ -159,7 +160,7 @@ struct SeriesView : SeriesTotals {
     // Unused bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
     // Time since process start at which `holders` was last filled, and all bytes locked at that
-    // time. It is the worst moment, or an earlier one with fewer locked bytes. 0: never filled.
+    // time. It is `time_ns`, or an earlier moment with fewer locked bytes. 0: never filled.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
     // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
     // before the first entry with a group of 0. The list is empty while it is being replaced.
@@ -173,7 +174,7 @@ struct SeriesView : SeriesTotals {
 struct SlabPageView {
   DeviceOrdinal device = no_device;  // the device whose memory the page is
   DeviceAddress address;             // first byte of the page
-  SlabContents contents;             // live allocations in the page at the worst moment
+  SlabContents contents;             // live allocations in the page when most bytes were locked
 };
 // A copy of a Device: a device that the process used.
 struct DeviceView {
@@ -228,23 +229,23 @@ struct IncidentView : IncidentFacts {
 };
 // A copy of an IncidentHolder: a group that held much memory at the incident's refusal.
 struct IncidentHolderView : IncidentHolding {
-  IncidentId incident;  // the incident to which the row belongs
+  IncidentId incident;  // the incident at whose refusal the group held the memory
 };
 // A copy of an IncidentProcess: another process that used the device at the incident's refusal.
 struct IncidentProcessView : OtherProcess {
-  IncidentId incident;  // the incident to which the row belongs
+  IncidentId incident;  // the incident at whose refusal the process used the device
 };
 // A copy of an IncidentClass: the driver's slabs of one size class at the incident's refusal.
 struct IncidentClassView : SlabClassRow {
-  IncidentId incident;  // the incident to which the row belongs
+  IncidentId incident;  // the incident at whose refusal the slabs of the size class were counted
 };
 // A copy of an IncidentRung: an attempt (rung) to serve the incident's request, and its outcome.
 struct IncidentRungView : RungRow {
-  IncidentId incident;  // the incident to which the row belongs
+  IncidentId incident;  // the incident whose request the rung tried to serve
 };
 // A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
 struct IncidentSlabView : SlabRow {
-  IncidentId incident;  // the incident to which the row belongs
+  IncidentId incident;  // the incident at whose refusal the slab had these contents
 };
 // A copy of a Hook: a hooked CUDA function, and the number of its recorded calls.
 struct HookView {

@@ -31,7 +31,9 @@ class KnownChains {
     std::uint32_t name = 0;
   };
   // Returns the stack that find() last found for the calling thread on this native stack, or a
-  // stack that keep() has written over it. The result has no frames if there is neither.
+  // stack that keep() has written over it. The result has no frames if there is neither. `native`:
+  // number of the native stack. `generation`: a stack is returned only if it was kept with this
+  // number, which changes when names become invalid.
   Known last_found(ThreadSlot thread, std::uint32_t native,
                    std::uint32_t generation) const noexcept {
     const Table* const table = table_of(thread);
@@ -41,11 +43,13 @@ class KnownChains {
     return {{entry->frames, entry->count}, entry->name};
   }
   // Returns the name that keep() got for these Python frames on this native stack; 0 if there is
-  // none. last_found() then returns this stack.
+  // none. last_found() then returns this stack. `native`: number of the native stack. `generation`:
+  // a name is found only if it was kept with this number.
   std::uint32_t find(ThreadSlot, std::uint32_t native, const FrameChain&,
                      std::uint32_t generation) noexcept;
-  // Remembers the name of a stack. Does nothing if the thread has no number, or if there is no
-  // memory.
+  // Remembers the name of a stack, which consists of the native stack with the number `native` and
+  // the Python frames on it. Does nothing if the thread has no number, or if there is no memory.
+  // `generation`: find() must be given this number to find the name. `name`: not 0.
   void keep(ThreadSlot, std::uint32_t native, const FrameChain&, std::uint32_t generation,
             std::uint32_t name) noexcept;
 

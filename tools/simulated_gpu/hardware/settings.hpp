@@ -57,26 +57,26 @@ struct LocalMemoryRule {
 
 // Values of CUWARDEN_SIM_NVML: the processes that the simulated NVML lists for a device.
 enum class ProcessList {
-  all,          // All processes that hold memory of the device (the default).
-  hide_others,  // `hide_others`: the asking process alone, as in a container.
-  refuse,       // `refuse`: none; NVML returns NVML_ERROR_NO_PERMISSION.
+  all,          // NVML lists all processes that hold memory of the device (the default).
+  hide_others,  // `hide_others`: NVML lists the asking process alone, as in a container.
+  refuse,       // `refuse`: NVML lists no process, and returns NVML_ERROR_NO_PERMISSION.
 };
 
 // Values of CUWARDEN_SIM_COMPUTE_MODE: the contexts that each simulated device allows.
 enum class ComputeMode {
-  shared,             // `default`: any number of contexts, of any processes (the default).
-  prohibited,         // `prohibited`: no context at all.
-  exclusive_process,  // `exclusive_process`: one context at a time, among all processes.
+  shared,             // `default`: a device allows any number of contexts (the default).
+  prohibited,         // `prohibited`: a device allows no context.
+  exclusive_process,  // `exclusive_process`: a device allows one context among all processes.
 };
 
 // Values of CUWARDEN_SIM_VMM: the memory that the virtual memory functions (cuMemCreate, cuMemMap)
 // can map on the simulated GPU.
 enum class VirtualMemory {
-  all,          // `all`: memory of devices and of the host (the default).
-  device_only,  // `device`: the host's memory cannot be mapped.
-  none,         // `none`: no memory, as with an old driver or a virtual GPU.
-  // `apart`: as `all`, but a handle's second address shows memory of its own, as no real device
-  // should.
+  all,          // `all`: memory of devices and of the host can be mapped (the default).
+  device_only,  // `device`: memory of devices can be mapped, the host's memory cannot.
+  none,         // `none`: no memory can be mapped, as with an old driver or a virtual GPU.
+  // `apart`: memory of devices and of the host can be mapped. If a handle is mapped at two
+  // addresses at once, the second one shows other memory than the first, as no real device should.
   apart,
 };
 
