@@ -208,7 +208,7 @@ void MemoryPass::scan_heap(Range heap, std::uint64_t start) {
         scan_chunk(at, size, window.subspan((at - window_at) / 8, size / 8 + 1));
     } else {
       std::array<std::uint64_t, 2> header{};
-      if (memory_.read(next, header) != header.size()) break;
+      if (memory_.read_present(next, header) != header.size()) break;
       if ((header[1] & previous_is_in_use) != 0)
         scan_plain({at + chunk_header_bytes, next + 8}, HitLocation::unknown, false);
       window = {};

@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
+#include "tools/cuwarden/top/once_view.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
-#include "tools/cuwarden/top/once_view.hpp"
 
 namespace cuwarden {
 namespace {

@@ -18,8 +18,8 @@
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/terminal.hpp"
 #include "tools/cuwarden/top/live/live_view.hpp"
-#include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/once_view.hpp"
+#include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/watched.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
