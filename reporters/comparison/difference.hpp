@@ -11,9 +11,10 @@
 
 namespace cuwarden {
 
-// A fingerprint whose leaks differ between two reports, with both. The pointers are not owned.
+// A leak that differs between an earlier report or baseline and a later report, as it was in each.
+// The pointers are not owned.
 struct ChangedLeak {
-  const std::string* fingerprint = nullptr;  // never null
+  const std::string* fingerprint = nullptr;  // fingerprint of the leak; never null in a Difference
   // Leak in the earlier report or the baseline; null: the leak is new.
   const FingerprintedLeak* before = nullptr;
   const FingerprintedLeak* now = nullptr;  // leak in the later report; null: the leak is gone

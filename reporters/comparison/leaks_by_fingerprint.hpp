@@ -39,8 +39,8 @@ struct FingerprintedLeak {
   // Pattern of a suppression (a rule that excludes leaks) for this leak. Empty in a baseline, and
   // if the call stack is unknown.
   std::string pattern{};
-  // Named steps (such as tests) in which the allocations were made, with their number and bytes,
-  // most bytes first. Empty in a baseline, and for tensors.
+  // Named steps (such as tests) in which the allocations were made, each with the number and bytes
+  // of its allocations, most bytes first. Empty in a baseline, and for tensors.
   std::vector<model::NamedStep> named_steps{};
   // True if `pattern` would suppress all leaks of the program's main thread: it is that of main()
   // or of the program's file.
@@ -88,10 +88,10 @@ void each_leak(const IndexedReport&, const std::string& module,
 // Adds the fingerprints of the report's suppressed leaks to `fingerprints`.
 void add_suppressed_of(const IndexedReport&, std::set<std::string>& fingerprints);
 
-// Adds the leaks of the report to `leaks`. `module`: as for each_leak(), which chooses the leaks.
-// The style is that of the text FingerprintedLeak::stack. `told`: is called now and then with the
-// number of leaks that were added so far, and the number of all rows of the report that may be
-// leaks.
+// Adds the leaks of the report to `leaks`. `module`: text; only leaks of modules whose path
+// contains it are added, and no tensors. Empty: all leaks are added (each_leak()). The style is
+// that of the text FingerprintedLeak::stack. `told`: is called now and then with the number of
+// leaks that were added so far, and the number of all rows of the report that may be leaks.
 void add_leaks_of(
     const IndexedReport&, const std::string& module, const Style&, LeaksByFingerprint& leaks,
     FunctionRef<void(std::size_t rows, std::size_t all)> told = [](std::size_t, std::size_t) {});

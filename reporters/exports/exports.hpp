@@ -54,7 +54,8 @@ class CommonFile {
   // `path`: path of the report's file. `told`: is called now and then by formats that may need
   // more than a second.
   virtual void add(const IndexedReport&, const std::string& path, Told told) = 0;
-  // Adds a report as above, and says nothing meanwhile.
+  // Adds a report to the file, without a callback about progress. `path`: path of the report's
+  // file.
   void add(const IndexedReport& report, const std::string& path) {
     add(report, path, [](std::size_t, std::size_t) {});
   }

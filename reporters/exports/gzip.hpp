@@ -32,7 +32,7 @@ class Gzip {
   // State of zlib's compression.
   std::unique_ptr<z_stream_s> stream_;
   std::string waiting_;     // bytes that were added and not yet compressed
-  std::string compressed_;  // the compressed file so far
+  std::string compressed_;  // beginning of the compressed file, as far as it was made
 };
 
 }  // namespace cuwarden

@@ -93,7 +93,7 @@ class PickleWriter {
     for (; size > 0; --size, value >>= 8) bytes_ += static_cast<char>(value & 0xff);
   }
 
-  // Instructions so far.
+  // Instructions of the pickle that were written so far.
   std::string bytes_;
 };
 

@@ -49,7 +49,7 @@ class Fingerprints {
                        reinterpret_cast<std::uintptr_t>(key.second));
     }
   };
-  std::unordered_map<Key, std::string, KeyHash> lines_;  // line of each frame that was met
+  std::unordered_map<Key, std::string, KeyHash> lines_;  // results of line() so far
 };
 
 }  // namespace cuwarden

@@ -26,7 +26,8 @@ enum class LibraryUse : std::uint8_t {
 // The library that asked for the memory of a leak group, and the use that it makes of the memory.
 struct LibraryMemory {
   LibraryUse use = LibraryUse::none;
-  std::string library;  // name of the library, printable, such as "cuBLAS"; empty for `none`
+  // Name of the library, printable, such as "cuBLAS"; empty if `use` is LibraryUse::none.
+  std::string library;
 };
 
 // Returns the library that asked for the group's memory, and its use of the memory. The library is

@@ -41,7 +41,7 @@ class Suppressions {
   // this object.
   std::optional<std::size_t> rule_for(std::span<const NamedFrame> frames);
 
-  // Returns the patterns.
+  // Returns the patterns that the constructor was given.
   const std::vector<std::string>& patterns() const { return patterns_; }
 
  private:

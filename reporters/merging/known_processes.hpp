@@ -39,12 +39,13 @@ class KnownProcesses {
   void add(const ProcessIdentity&, std::size_t number);
 
  private:
-  // Hosts and numbers of processes whose pid, start and program are equal.
+  // Processes whose pid, start and program are equal. For each, its host (null: unknown), and the
+  // number that add() was given.
   using Hosts = std::vector<std::pair<model::Text, std::size_t>>;
   // Returns a text made of pid, start and the program's file name; empty if pid or start is
   // unknown.
   static std::string key_of(const ProcessIdentity&);
-  // Processes, by their key_of().
+  // key_of() → the processes that were added with this key; none have an empty key.
   std::map<std::string, Hosts> by_key_;
 };
 

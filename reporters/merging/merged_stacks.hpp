@@ -36,7 +36,7 @@ class MergedStacks {
   std::vector<model::Stack> stacks_;
   std::vector<model::Frame> frames_;
   std::vector<model::Module> modules_;
-  // Ids of frames_.
+  // Fields of a frame → its id in frames_.
   std::map<FrameKey, model::Id> frame_ids_;
   // Ids of modules_, by path and build id.
   std::map<std::pair<std::string, model::Text>, model::Id> module_ids_;

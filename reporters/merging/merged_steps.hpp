@@ -12,8 +12,8 @@ namespace cuwarden {
 // leaks and processes.
 struct LeakingStep {
   std::string name;  // name of the step
-  // Number of the step's allocations that were not freed, and their bytes. Null: some rows lack the
-  // figure.
+  // Number of the step's allocations that were not freed, and their bytes. Null: the figure is
+  // unknown for some leak or process.
   model::Figure count = 0, bytes = 0;
   // leaks: rows of the table `leaks` with allocations that the step made. processes: rows of the
   // table `processes` in which the step made them. Both are sorted by the step's bytes, most first.

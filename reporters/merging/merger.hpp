@@ -48,9 +48,10 @@ class Merger {
   // The earliest request for memory of a device that failed, and the processes that held the
   // device's memory at that moment.
   struct Full {
-    std::int64_t realtime_ns = 0;  // nanoseconds since 1970; 0: no request failed
-    model::Id process = 0;         // id of the process whose request failed; 0: none
-    // Processes that held the device's memory when that request failed.
+    // Time at which the earliest request failed, in nanoseconds since 1970; 0: no request failed.
+    std::int64_t realtime_ns = 0;
+    model::Id process = 0;  // id of the process whose request failed; 0: no request failed
+    // Processes that held the device's memory when the earliest request failed.
     std::vector<model::DeviceHolder> holders;
   };
   // A device, with the facts that the reports added so far give.
@@ -110,7 +111,7 @@ class Merger {
   // and host are both unknown; otherwise 0.
   std::map<std::pair<std::string, model::Id>, model::Id> device_ids_;
   std::vector<model::DeviceUse> uses_;
-  std::map<std::string, Leak> leaks_;  // by fingerprint
+  std::map<std::string, Leak> leaks_;  // leaks of all reports added so far, by fingerprint
   std::set<std::string> suppressed_;   // fingerprints of suppressed leaks
   // Settings that all reports have in common; null: no report so far had settings.
   std::optional<std::vector<model::Setting>> settings_;

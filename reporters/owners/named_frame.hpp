@@ -19,7 +19,7 @@ struct NamedFrame {
   std::uint32_t module = 0;
   // path: path of the module's file. function: demangled name of the function. Empty: unknown.
   std::string_view path{}, function{};
-  std::string_view file{};  // source file of the function; empty: unknown
+  std::string_view file{};  // path of the function's source file; empty: unknown
   std::uint64_t line = 0;   // line of the code in the source file; 0: unknown
   // Address of the code minus the module's load address; if `module` is 0, the address itself.
   std::uint64_t offset = 0;

@@ -31,7 +31,8 @@ inline constexpr std::uint8_t most_kinds = 32, no_records = UINT8_MAX;
 // The blocks to which a search of memory finds pointers. They do not change once the index is made.
 class BlockIndex {
  public:
-  // Copies the blocks. Blocks may overlap. Throws std::bad_alloc.
+  // Copies the blocks, which may overlap. Leaves out blocks that start at 0 or at the highest
+  // address. Throws std::bad_alloc.
   explicit BlockIndex(std::span<const Block> blocks);
 
   // True if there is no block.
@@ -82,7 +83,7 @@ class BlockIndex {
     const std::size_t bit = bit_of(word);
     return (filter_[bit / 64] >> (bit % 64) & 1) != 0;
   }
-  // Does the work of each_candidate() without special instructions.
+  // Does the work of each_candidate() without vector instructions.
   void each_candidate_plain(std::span<const std::uint64_t> words,
                             const FunctionRef<void(std::size_t)>& visit) const;
   // Does the work of each_candidate() with instructions of AVX2.
@@ -90,14 +91,16 @@ class BlockIndex {
                            const FunctionRef<void(std::size_t)>& visit) const;
 
   std::vector<Block> blocks_;  // blocks, sorted by `start`
-  // For each block, the highest end of it and of all blocks before it.
+  // For each block of blocks_: the highest end (address behind the last byte) of this block and of
+  // all blocks before it in blocks_.
   std::vector<std::uint64_t> ends_;
-  // Filter of words: a bit for each hash of a granule of addresses; 1 if a block lies in such a
-  // granule.
+  // Filter of words: a bit for each value of bit_of(), the hash of a granule of 2^granule_shift_
+  // addresses. The bit is 1 if a part of a block lies in a granule with this hash.
   std::vector<std::uint64_t> filter_;
-  unsigned granule_shift_ = 0;  // binary logarithm of the granules' size in bytes
-  std::uint64_t lowest_ = 0;    // lowest address of all blocks
-  // Number of addresses from lowest_ to the end of the last block; 0: no block.
+  // Binary logarithm of the bytes of a granule, the unit of addresses in filter_; 0: no block.
+  unsigned granule_shift_ = 0;
+  std::uint64_t lowest_ = 0;  // lowest address of all blocks; 0: no block
+  // Number of addresses from lowest_ to the highest end of a block; 0: no block.
   std::uint64_t span_ = 0;
 };
 

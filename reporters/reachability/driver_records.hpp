@@ -28,13 +28,16 @@ inline constexpr std::uint64_t largest_small_chunk = 0x60;
 // The class of a word of memory, by its value. The enumerators are bits, so that a byte holds a set
 // of classes.
 enum WordClass : std::uint8_t {
-  // The word is 0.
+  // The word of memory is 0.
   word_is_zero = 1u << 0,
-  word_is_number = 1u << 1,  // a number, an address of device memory, or anything else
-  // A pointer to a heap, a stack, or other memory that belongs to no file.
+  // The word of memory is an address of device memory, or any number that no other class has.
+  word_is_number = 1u << 1,
+  // The word of memory points to a heap, a stack, or other memory that belongs to no file.
   word_is_pointer = 1u << 2,
-  word_is_drivers = 1u << 3,  // a pointer to the driver's code or variables
-  word_is_code = 1u << 4,     // a pointer to another library's code or variables
+  // The word of memory points to code or variables of the CUDA driver's libraries.
+  word_is_drivers = 1u << 3,
+  // The word of memory points to code or variables of another library or of the program.
+  word_is_code = 1u << 4,
 };
 
 // The forms of the records that the driver keeps of blocks in one process. A form is the size of a
@@ -42,27 +45,27 @@ enum WordClass : std::uint8_t {
 // words.
 class DriverRecords {
  public:
-  // `areas`: all areas of the process's memory, sorted by address. `blocks`: all blocks, those
-  // included from which records are learned. Keeps references to both; they must outlive the
-  // object.
+  // `areas`: all areas of the process's memory, sorted by address. `blocks`: all blocks of the
+  // search, and the probes: blocks that the driver alone knows. Keeps references to both; they must
+  // outlive the object.
   DriverRecords(const std::vector<Area>& areas, const BlockIndex& blocks)
       : areas_(areas), blocks_(blocks) {}
 
   // Learns the form of one of the driver's records. `hit`: a word that points to a probe: a block
   // that the driver alone knows. Throws std::bad_alloc.
   void learn(const Hit& hit);
-  // True if the forms of the driver's records are known: more probes have words in chunks of malloc
-  // than in other memory. False if nothing was learned, or if malloc is not glibc's, so that the
-  // bounds of records are not known.
+  // True if the forms of the driver's records are known: words in chunks of malloc point to more
+  // probes (blocks that the driver alone knows) than words in other memory. False if nothing was
+  // learned, or if malloc is not glibc's, so that the bounds of records are not known.
   bool are_known() const;
 
-  // Number of a form, from 0. Forms with the same size and the same position of the block's address
-  // share a number.
+  // Number of a form of the driver's records, from 0. Forms with the same size of chunk, and the
+  // same index of the word with the block's address, share a number.
   using FormNumber = std::uint32_t;
   // no_form: the word is in no record of the driver. in_table: the word is in a table of the
   // driver, which has the addresses of several blocks.
   static constexpr FormNumber no_form = UINT32_MAX, in_table = UINT32_MAX - 1;
-  // Result of most_of() if the number is not limited.
+  // Result of most_of() if a block may have any number of words of the form.
   static constexpr std::uint32_t any_number = 0;
   // Returns the number of the form that the words around the hit have. Returns `no_form` if the
   // word is not the driver's, and `in_table` if it lies in a table of the driver.
@@ -71,32 +74,35 @@ class DriverRecords {
   // have such a record. Neither is needed if the word points to the beginning of a later 2 MiB page
   // of the block: such a record may be of another kind.
   FormNumber form_of(const Hit& hit) const;
-  // Returns the largest number of words of a form that led to one probe of the kind; `any_number`
-  // if the number is not limited. A block of this kind with more such words has words of the
-  // program among them.
+  // Returns the largest number of words of the form that pointed to one probe (block that the
+  // driver alone knows) of the kind. If more such words point to another block of the kind, some
+  // are the program's. `any_number`: the form has no such limit.
   std::uint32_t most_of(FormNumber form, std::uint8_t kind) const;
   // Returns the number of forms; all form numbers are less than this.
   std::size_t forms() const { return forms_.size(); }
 
  private:
-  // The records of one size that have the block's address at one position.
+  // The learned records whose chunks have one size, and hold the block's address at one index.
   struct Form {
-    // Contents of records that were learned: for each word, a set of the WordClass that it may
-    // have.
+    // Contents of the learned records of this form. An element has a byte for each word of a
+    // record: the set of the WordClass bits that the word may have.
     std::set<std::vector<std::uint8_t>> contents;
-    // For each probe, by its id, the number of its words in records of this form.
+    // Block::id of a probe (block that the driver alone knows) → number of words in records of this
+    // form that point to the probe.
     std::map<std::uint32_t, std::uint32_t> words_by_block;
-    // True if most_of() limits the number of words, as it does for small chunks.
+    // True if most_of() limits the number of words of this form for a block, as for small chunks.
     bool is_counted = false;
-    // Number of probes in words_by_block, by kind.
+    // Number of the probes in words_by_block; the index is their Block::kind.
     std::array<std::uint32_t, most_kinds> blocks{};
-    // Highest number in words_by_block of a probe, by the kind of the probe.
+    // Highest number of words in words_by_block; the index is the Block::kind of the probe. 0: no
+    // probe of the kind.
     std::array<std::uint32_t, most_kinds> most_learned{};
   };
-  // Size of a chunk in bytes, and the index in it of the word with the block's address.
+  // Hit::chunk_bytes and Hit::index: the size in bytes of a record's chunk of malloc, and the index
+  // of the word with the block's address behind the chunk's header.
   using Key = std::pair<std::uint64_t, std::size_t>;
 
-  // Returns the class of a word.
+  // Returns the class of a word of memory, by its value.
   WordClass class_of(std::uint64_t word) const;
   // True if the first `words` words around the hit have the classes of one of the form's contents.
   // A few words of a large record may differ.
@@ -106,14 +112,18 @@ class DriverRecords {
   const std::vector<Area>& areas_;
   // All blocks, with the probes (blocks that the driver alone knows); not owned.
   const BlockIndex& blocks_;
-  // Size of a chunk and position of the address in it → number of the form.
+  // Size of a chunk and index of the block's address in it → number of the form, its index in
+  // forms_.
   std::map<Key, FormNumber> numbers_;
   std::vector<Form> forms_;
-  // For each kind, the ids of the probes from which records were learned.
+  // Block::id of the probes (blocks that the driver alone knows) to which words in chunks of malloc
+  // point; the index is the probes' Block::kind.
   std::array<std::set<std::uint32_t>, most_kinds> learned_from_;
-  // Ids of the probes to which words of unknown memory outside of chunks point.
+  // Block::id of the probes (blocks that the driver alone knows) to which words in memory of
+  // HitLocation::unknown point.
   std::set<std::uint32_t> outside_chunks_;
-  // For each chunk, by its address, that has words which point to probes: the ids of these probes.
+  // Address of a chunk's header → Block::id of the probes (blocks that the driver alone knows) to
+  // which words of the chunk point. A chunk with several probes is a table of the driver.
   std::map<std::uint64_t, std::set<std::uint32_t>> tables_;
 };
 

@@ -40,9 +40,9 @@ enum class AreaUse : std::uint8_t {
 struct Area {
   Range range;                       // addresses of the area
   AreaUse use = AreaUse::anonymous;  // use of the area
-  bool is_readable = false;          // true if the process may read it
-  bool is_writable = false;          // true if the process may write it
-  // True if the area right below it cannot be accessed, as below a thread's stack.
+  bool is_readable = false;          // true if the process may read the area
+  bool is_writable = false;          // true if the process may write the area
+  // True if the area right below this one cannot be accessed, as below a thread's stack.
   bool is_guarded = false;
   // True if the mapping is shared, so that other processes or the driver may write the pages.
   // Page-locked memory that the driver has allocated is mapped in this way.

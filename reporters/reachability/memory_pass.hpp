@@ -24,8 +24,8 @@ struct Surroundings {
   std::vector<Range> managed;   // managed memory (cudaMallocManaged), sorted by address
 };
 
-// One pass of a search for pointers to blocks: it looks at all memory of a process that may hold
-// any.
+// One pass of a search for pointers to blocks. A pass looks at all memory of a process that may
+// hold such pointers.
 class MemoryPass {
  public:
   // Prepares a pass. All arguments must outlive the object. `visit`: is called for each word that
@@ -87,7 +87,7 @@ class MemoryPass {
   const FunctionRef<void(const Hit&)> visit_;
   const FunctionRef<bool()> may_go_on_;
   std::vector<std::uint64_t> window_;  // copy of the memory that is looked at just now
-  std::uint64_t scanned_bytes_ = 0;    // bytes that were looked at so far
+  std::uint64_t scanned_bytes_ = 0;    // bytes of memory that this pass has looked at so far
   bool is_whole_ = true;               // false once some memory was not looked at
 };
 

@@ -21,9 +21,9 @@ namespace cuwarden::reachability {
 // searched.
 struct PointerSearch {
   int pid = 0;  // process whose memory is searched; 0: this process
-  // Addresses and handles of the allocations. Block::id is the index of the allocation in the
-  // result. Several blocks may belong to one allocation, such as a handle of virtual memory and the
-  // addresses at which it is mapped.
+  // Addresses and handles of the allocations. Block::id is the index of the allocation in
+  // FoundPointers::reach. Several blocks may belong to one allocation, such as a handle of virtual
+  // memory and the addresses at which it is mapped.
   std::vector<Block> blocks;
   // Number of allocations; each Block::id in `blocks` is less than this.
   std::uint32_t allocations = 0;
@@ -42,11 +42,13 @@ struct PointerSearch {
   std::uint64_t stack_pointer = 0;
 };
 
-// The result of a search.
+// The result of search_pointers(): which allocations of a process are reachable by pointers.
 struct FoundPointers {
-  std::vector<Reach> reach;  // result for each allocation, by its index
-  // End of the search. Unless it is `complete`, an allocation is `unknown` if no pointer to its
-  // start was found.
+  // Result for each allocation; the index is the Block::id of its blocks in PointerSearch::blocks.
+  // Reach::not_looked_for if the allocation has no block there.
+  std::vector<Reach> reach;
+  // The way in which the search ended. Unless it is `complete`, an allocation is Reach::unknown if
+  // no pointer to its start was found.
   ReachSearch outcome = ReachSearch::not_made;
   std::uint64_t scanned_bytes = 0;  // bytes of memory that were looked at, summed over all passes
   int passes = 0;                   // number of passes over the memory

@@ -43,23 +43,24 @@ class PresentMemory {
   bool was_refused() const { return was_refused_; }
 
  private:
-  // Does the work of each_present() by a scan in the kernel (since Linux 6.7), which passes over
-  // empty parts fast. Sets `is_supported` to false, and visits nothing, if the kernel has no such
-  // scan.
+  // Does the work of each_present(), and returns its result, by a scan in the kernel (since Linux
+  // 6.7). The scan passes over empty parts fast. If the kernel has no such scan, sets
+  // `is_supported` to false, visits nothing, and returns false.
   bool scan_present(Range range, bool only_own, const FunctionRef<void(Range)>& visit,
                     bool& is_supported);
-  // Does the work of each_present() by reading the entry of each page in the list of pages.
+  // Does the work of each_present(), and returns its result, by reading the entry of each page of
+  // `range` in /proc/PID/pagemap.
   bool list_present(Range range, bool only_own, const FunctionRef<void(Range)>& visit);
 
-  // True if the process has memory in swap space, or if that is unknown. If it has none, entries
-  // that are marked as swapped have another reason, such as guard pages.
+  // True if the process has memory in swap space, or if that is unknown. If the process has none,
+  // pages that /proc/PID/pagemap marks as swapped are others, such as guard pages.
   bool uses_swap() const;
 
-  const int pid_;  // pid of the process, never 0
+  const int pid_;  // pid of the process whose memory is read; never 0
   const FunctionRef<bool()> may_go_on_;
   const Descriptor pages_;              // /proc/PID/pagemap; empty if it could not be opened
   const Descriptor memory_;             // /proc/PID/mem; empty if it could not be opened
-  std::vector<std::uint64_t> entries_;  // entries of a part of the list of pages
+  std::vector<std::uint64_t> entries_;  // buffer of list_present(): entries of /proc/PID/pagemap
   bool scans_ = true;     // false once the kernel has turned out to lack the scan of scan_present()
   const bool uses_swap_;  // result of uses_swap() when the object was made
   bool has_swapped_pages_ = false;

@@ -7,10 +7,10 @@ namespace cuwarden {
 
 // The name that rename_to_free_name() has given a file.
 struct FreeName {
-  int error = 0;  // 0, or the errno of the failure
+  int error = 0;  // errno of the failed renaming; 0: the file was renamed
   // Number before the ending of the name, such as 1 in "ci.1.json"; 0: none.
   unsigned number = 0;
-  std::string name;  // the file's new name; meaningless after a failure
+  std::string name;  // new name of the renamed file, without a folder; meaningless after a failure
 };
 // Renames the file `from` in the folder to `wanted`, or, if that name is taken, to one with the
 // lowest free number before its ending ("ci.1.json"). Never replaces a file. `folder`: descriptor

@@ -68,14 +68,17 @@ class ReportFile {
   bool fail(int error, const char* what);
 
   std::string wanted_;  // path that the constructor was given
-  const char* advice_;  // end of the error line after a failure; not owned
+  const char* advice_;  // advice to the user, the end of the line in error_; not owned
   // path_: path of the file that was written or adopted; empty: none. error_: line about the
   // failure of the last write(); empty: it succeeded.
   std::string path_, error_;
-  // Number before the ending in the name of the file, such as 1 in "ci.1.json"; 0: none.
+  // Number before the ending in the name of the file that write() made, such as 1 in "ci.1.json".
+  // 0: no number, or write() made no file.
   unsigned number_ = 0;
-  std::uint64_t leaks_ = 0;         // number of leaked allocations in the last report
-  bool ledger_is_damaged_ = false;  // true if the ledger of the last report is damaged
+  // Number of leaked allocations in the report that write() made last; 0 before the first call.
+  std::uint64_t leaks_ = 0;
+  // True if the ledger from which write() made its last report is damaged.
+  bool ledger_is_damaged_ = false;
   // Device number of the file at path_; meaningless if path_ is empty.
   dev_t device_ = 0;
   ino_t inode_ = 0;  // inode number of the file at path_; meaningless if path_ is empty

@@ -61,7 +61,7 @@ class ElfFile {
   template <class Visit>
   bool each_symbol(const SymbolBudget&, const Visit& visit) const;
 
-  Descriptor descriptor_;             // the open file
+  Descriptor descriptor_;             // descriptor of the open ELF file; never empty
   Elf64_Ehdr header_{};               // ELF header of the file
   std::vector<Elf64_Phdr> segments_;  // program headers; empty: none that can be read
   std::vector<Elf64_Shdr> sections_;  // section headers; empty: none that can be read

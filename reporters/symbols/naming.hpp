@@ -42,7 +42,7 @@ class Naming {
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
   // The names of a module that the caller of name() needs: none, source lines only, or functions
-  // and source lines. Says about which missing names a reason is kept.
+  // and source lines. If other names are missing, name() keeps no reason.
   enum class Missed : std::uint8_t { nothing, lines, functions };
   // Returns functions and lines for offsets in a module. `path`: path from which the module was
   // loaded. `build_id`: the module's build id in hexadecimal; empty: none. `sorted`: offsets from

@@ -53,9 +53,9 @@ class SymbolBudget {
   bool has_time_for_names() const noexcept { return is_before(names_until_); }
 
   // Counts `bytes` of memory for debug information as taken, for good. Returns false, and counts
-  // nothing, if the budget has less memory left. Also does so if filling the memory would take
-  // longer than the time left for lines: it is filled by decompression, which cannot be
-  // interrupted. A budget without limits always returns true.
+  // nothing, if the budget has less memory left. Also returns false if filling the memory would
+  // take longer than the time left for lines. Decompression fills it, and cannot be interrupted. A
+  // budget without limits always returns true.
   bool take_memory(std::size_t bytes) noexcept;
 
  private:

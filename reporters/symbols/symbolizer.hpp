@@ -19,7 +19,7 @@ namespace cuwarden {
 // frame of its own.
 struct SymbolisedFrame {
   std::string function;  // demangled name of the function; empty: unknown
-  std::string file;      // source file of the function; empty: unknown
+  std::string file;      // path of the function's source file; empty: unknown
   int line = 0;          // line of the code in the source file; 0: unknown
   bool inlined = false;  // true if the function was inlined into the next frame of the list
 };
@@ -56,7 +56,8 @@ struct ReadFile {
   // State that libbacktrace made for the file, and that is never freed; null before the first call
   // of symbolise().
   backtrace_state* state = nullptr;
-  // True if the budget was spent while the file was read. Lines of the file then stay unknown.
+  // True if libbacktrace stopped before it had read all debug information of the file: a call's
+  // budget was spent, or the system had no memory. Some source lines then stay unknown.
   bool was_cut = false;
 };
 

@@ -20,8 +20,8 @@ struct GrowthRates {
   // Bytes that are added in each step of the program by groups whose growth is measured in steps;
   // 0: there is no such group.
   std::uint64_t bytes_per_step = 0;
-  // Bytes that are added in each minute by the other groups, if they have grown for at least a
-  // minute; 0: there is no such group.
+  // Bytes that are added in each minute by groups whose growth is measured in time. Only groups
+  // that have grown for at least a minute count; 0: there is no such group.
   std::uint64_t bytes_per_minute = 0;
 };
 
@@ -29,7 +29,7 @@ struct GrowthRates {
 struct DeviceGrowth {
   // CUDA ordinal of the device.
   DeviceOrdinal device;
-  // Speed of the growth.
+  // Speed at which the device's live memory grows.
   GrowthRates rates;
   // Bytes of the device that PyTorch's allocator holds but has not handed out. New blocks of
   // PyTorch fill these bytes before they take more of the device. 0 if the growth is not that of
@@ -42,8 +42,8 @@ struct DeviceGrowth {
 };
 
 // Returns the growth of each device whose live bytes rose and that has growing groups of
-// allocations. `reader` reads the ledger of the groups. `blocks`: result of take_blocks(), which
-// has taken the blocks that frameworks handed out from `groups`.
+// allocations. `reader` reads the ledger of the groups. `groups`: the leak groups without `blocks`.
+// `blocks`: result of take_blocks(), the groups of blocks that frameworks have handed out.
 // Blocks lie inside the memory of `groups`. So the two are not added: the one that grows faster
 // counts. These groups count for nothing: memory of the host, managed and imported memory, and
 // memory that the end of its context released.
@@ -63,8 +63,9 @@ Exhaustion exhaustion_of(std::uint64_t free_bytes, const DeviceGrowth&);
 
 // Calls the last parameter, with a row of the report, for each device with growing groups of
 // allocations. Devices whose memory was never read (cuMemGetInfo) are left out. `series`:
-// all_series(). `groups`, `blocks`: as for growth_of_devices(). CallFrames::name_all() must have
-// been called, with the stacks of all groups.
+// result of all_series(). `groups`: the leak groups without `blocks`. `blocks`: result of
+// take_blocks(), the groups of blocks that frameworks have handed out. CallFrames::name_all() must
+// have been called, with the stacks of all groups.
 void put_forecasts(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
                    const std::vector<LeakGroup>& groups, const std::vector<LeakGroup>& blocks,
                    const CallFrames&, Put<model::Forecast>);

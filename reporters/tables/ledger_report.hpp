@@ -98,7 +98,7 @@ class LedgerReport {
   const std::map<std::int32_t, WorstSlabs> worst_slabs_;
   const LedgerDamage damage_;   // damage that was found in the ledger
   const Reasons lost_;          // sentences: reasons why the ledger lacks allocations
-  const Reasons tool_reasons_;  // sentences: reasons why other facts are missing in the report
+  const Reasons tool_reasons_;  // sentences: failures of cuwarden other than missing allocations
   Reasons nameless_;            // sentences: reasons why functions and lines are missing
   const model::Process about_;  // description of the process
   CallFrames frames_;           // call stacks, frames and modules to which the tables refer

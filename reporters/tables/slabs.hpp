@@ -40,9 +40,9 @@ struct LiveSlab {
 // All slabs of one size class (LiveSlab::class_bytes) on a device. A slab is a 2 MiB page from
 // which the driver cuts small requests.
 struct SlabClass {
-  std::uint64_t slab_count = 0;  // number of slabs of the class
-  // Number of live pieces (small allocations) in the slabs, and the sum of the bytes that were
-  // requested for them.
+  std::uint64_t slab_count = 0;  // number of slabs of the size class on the device
+  // Number of live pieces (small allocations) in the slabs of the size class, and the sum of the
+  // bytes that were requested for them.
   std::uint64_t live_count = 0, live_bytes = 0;
 };
 
@@ -52,8 +52,8 @@ struct SlabHolder {
   // Number of the group's live pieces in slabs, and the sum of the bytes that were requested for
   // them.
   std::uint64_t count = 0, bytes = 0;
-  // Unused bytes of the slabs that these pieces keep from going back to the device. A slab's unused
-  // bytes are divided equally among all of its live pieces.
+  // Unused bytes of slabs that the group's live pieces keep from going back to the device. A slab's
+  // unused bytes are divided equally among all of its live pieces.
   std::uint64_t locked_bytes = 0;
 };
 
@@ -77,7 +77,7 @@ struct Fragmentation {
   // Live pieces of each group of allocations (stack, function, kind, device), by the group's row in
   // the ledger.
   std::map<std::uint32_t, SlabHolder> holders;
-  // Unused bytes in all slabs with a live piece (small allocation).
+  // Unused bytes in all of the device's slabs with a live piece (small allocation).
   std::uint64_t locked_bytes = 0;
   // Bytes by which the driver rounded up live requests: in slabs to multiples of step_bytes,
   // elsewhere to whole pages.

@@ -23,18 +23,20 @@ namespace cuwarden {
 // the device's worst moment: the moment of the run at which most unused memory was locked in slabs
 // by live pieces.
 struct WorstSlabs {
-  // The figures of the worst moment that the process itself has counted.
+  // Figures that the process itself recorded about the moment at which most was locked.
   ledger::SeriesView::Worst moment;
-  // Bytes that rounding had added to the requests that were live at the worst moment.
+  // Bytes that rounding had added to the live requests when most memory was locked in slabs.
   std::uint64_t rounding_bytes = 0;
-  // Slabs (2 MiB pages) with a live piece at the worst moment, sorted by address.
+  // Slabs (2 MiB pages) that had a live piece when most memory was locked in slabs, sorted by
+  // address.
   std::vector<LiveSlab> slabs;
   // Sums over the slabs of each size class, by the class in bytes (LiveSlab::class_bytes): the size
   // of a slab's average piece, rounded up to a power of two.
   std::map<std::uint64_t, SlabClass> classes;
 
   // Returns the groups of allocations (stack, function, kind, device) whose live pieces locked most
-  // bytes in slabs at the time moment.holders_ns. The result is valid as long as the object.
+  // bytes in slabs at the time moment.holders_ns (in ns since the process's start). This is the
+  // moment at which most was locked, or an earlier one. The result is valid as long as the object.
   std::span<const ledger::WorstHolderView> holders() const {
     return {moment.holders.begin(),
             std::ranges::find(moment.holders, GroupId{}, &ledger::WorstHolderView::group)};

@@ -36,10 +36,11 @@ void add_library_reserves(const IndexedReport&, const Style&, std::string& text)
 // of the process. Lost bytes are the unused bytes of slabs (2 MiB pages of the driver with live
 // pieces), and bytes lost to rounding. Devices that were never read are left out.
 void add_fragmentation(const IndexedReport&, const Style&, std::string& text);
-// Adds a section to `text` for each device of which at least 1/100 was locked in slabs at the worst
-// moment of the run. Locked bytes are unused, but in 2 MiB pages of the driver with live pieces. A
-// device is left out if it was never read. It is also left out if about as much was locked at the
-// end: more than 4/5 of that.
+// Adds a section to `text` for each device of whose memory at least 1/100 was locked in slabs at
+// the device's worst moment: the moment of the run at which most was locked. Locked bytes are
+// unused, but in 2 MiB pages of the driver with live pieces. Devices that were never read are left
+// out. A device is also left out if more than 4/5 of these bytes were still locked at the process's
+// end.
 void add_worst_fragmentation(const IndexedReport&, const Style&, std::string& text);
 
 }  // namespace cuwarden

@@ -63,8 +63,8 @@ class PageJson {
   std::string text() const { return text_ + end_; }
 
  private:
-  std::string text_;  // JSON of the parts so far, without the bracket at the end
-  char end_;          // bracket at the end
+  std::string text_;  // JSON of the list or object so far, without its closing bracket
+  char end_;          // closing bracket of the list or object
 };
 
 // Returns a column of a table: a JSON list with value(row), a number or a text, for each row.

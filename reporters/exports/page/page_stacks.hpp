@@ -44,7 +44,8 @@ class PageStacks {
   // A row of the table of stacks.
   struct Row {
     std::uint32_t node = 0;  // number of the tree's node for the innermost frame
-    // Index, from the innermost frame, of the frame that a person would name.
+    // Index in the stack of the frame that a person would name for the call (users_frame()); 0 is
+    // the innermost frame.
     std::uint32_t users = 0;
     bool truncated = false;  // true if outer frames were not recorded
     auto operator<=>(const Row&) const = default;
@@ -53,17 +54,17 @@ class PageStacks {
   // node if the tree does not have it. `frame`: number of the frame in the table of frames.
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame);
 
-  std::vector<std::string> texts_;  // texts; the index is a text's number
-  std::unordered_map<std::string, std::uint32_t> text_numbers_;  // text → its number
-  std::vector<Frame> frames_;                     // frames; the index is a frame's number
-  std::map<Frame, std::uint32_t> frame_numbers_;  // frame → its number
+  std::vector<std::string> texts_;  // the page's table of texts; the index is a text's number
+  std::unordered_map<std::string, std::uint32_t> text_numbers_;  // text → its index in texts_
+  std::vector<Frame> frames_;  // the page's table of frames; the index is a frame's number
+  std::map<Frame, std::uint32_t> frame_numbers_;  // row of the table of frames → its number
   // For each node of the tree, the number of its parent's node, and the number of its frame. Node 0
   // is the root.
   std::vector<std::uint32_t> parents_, node_frames_;
   // (number of the parent's node, number of the frame) → number of the node
   std::unordered_map<std::uint64_t, std::uint32_t> node_numbers_;
   std::vector<Row> rows_;  // rows of the table of stacks; the index is a stack's number
-  std::map<Row, std::uint32_t> row_numbers_;  // row of the table of stacks → its number
+  std::map<Row, std::uint32_t> row_numbers_;  // row of the table of stacks → its index in rows_
 };
 
 // Gives the stacks of one report their numbers in the tables of a page.

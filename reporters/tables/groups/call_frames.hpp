@@ -37,7 +37,7 @@ std::string_view setting_of(const ledger::Reader&, std::string_view variable);
 
 // A row of the report's table of modules: a program or a shared library.
 struct ModuleRow {
-  std::string path;      // path of the file
+  std::string path;      // path of the program's or library's file
   std::string build_id;  // ELF build id of the file, in hexadecimal; empty: the file has none
 };
 

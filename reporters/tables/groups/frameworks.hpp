@@ -21,11 +21,11 @@ namespace cuwarden {
 std::vector<LeakGroup> take_blocks(std::vector<LeakGroup>& leaks);
 
 // Returns the bytes that PyTorch's allocator has taken from CUDA on the device and not given back.
-// `reported_bytes`: the sum that PyTorch stated with its last block. `allocated_bytes`: bytes of
-// the blocks that it has handed out.
-// PyTorch does not report memory that it gives back afterwards. So the result is at most the live
-// bytes for which, by the ledger, PyTorch's allocator asked CUDA. This limit is not applied if it
-// is below `allocated_bytes`, or if a call stack is missing.
+// `reported_bytes`: bytes taken from CUDA, as PyTorch stated them with its last block.
+// `allocated_bytes`: bytes of the blocks that it has handed out. PyTorch does not report memory
+// that it gives back afterwards. So the result is at most the live bytes for which, by the ledger,
+// PyTorch's allocator asked CUDA. This limit is not applied if it is below `allocated_bytes`, or if
+// a call stack is missing.
 std::uint64_t reserved_by_pytorch(const ledger::Reader&, DeviceOrdinal,
                                   std::uint64_t reported_bytes, std::uint64_t allocated_bytes);
 
@@ -36,9 +36,11 @@ std::uint64_t idle_of_pytorch(const ledger::Reader&, DeviceOrdinal);
 // The free memory in the segments of PyTorch's allocator on one device. A segment is memory that
 // the allocator has taken from CUDA in one call, or that grows by several.
 struct FreeBlocks {
-  // Number and bytes of holes: free parts of segments of which another part is handed out.
+  // Number and bytes of holes: free parts of segments of PyTorch's allocator of which another part
+  // is handed out.
   std::uint64_t hole_count = 0, hole_bytes = 0;
-  std::uint64_t largest_bytes = 0;  // bytes of the largest free part of any segment
+  // Bytes of the largest free part of a segment of PyTorch's allocator on the device.
+  std::uint64_t largest_bytes = 0;
 };
 // Returns the free memory in the segments of PyTorch's allocator on the device. Null if no block of
 // the device is recorded: the user did not ask for records of blocks (CUWARDEN_TENSORS), or none is

@@ -42,12 +42,12 @@ struct LeakGroup {
   // Number and bytes of the live allocations by the result of the search for pointers to them; the
   // index is a Reach.
   std::array<Sum, reach_count> by_reach{};
-  // Bytes that objects of the group had before they ended, and that the driver keeps for later
-  // objects of this kind. Only contexts, streams, modules and executable graphs have such bytes; 0
-  // for all other kinds.
+  // Bytes of objects of the group that have ended. The driver keeps these bytes for later objects
+  // of this kind. Only contexts, streams, modules and executable graphs have such bytes; 0 for all
+  // other kinds.
   std::uint64_t kept_bytes = 0;
-  // True if these are pieces of code (kernels) that were loaded by their first launches. The
-  // program can free them only by unloading their library.
+  // True if the group's allocations are code (kernels) that was loaded by its first launches. The
+  // program can free such code only by unloading its library.
   bool is_code = false;
   // is_uncertain: true if the bytes of a live object are not known for certain
   // (record_bytes_uncertain). is_shared: true if they are an equal part of the bytes that several
@@ -61,20 +61,19 @@ struct LeakGroup {
   bool steps_cover = false;
   // true: the end of a context released the allocations; false: they are live
   bool released_by_context = false;
-  // The bytes of objects that were made together are a difference of the device's free bytes, which
-  // is divided equally among them. These are the numbers of the differences (Record::difference) of
-  // which live objects of this group have parts. Objects of other groups may have parts of the same
-  // difference.
+  // Numbers (Record::difference), from 1, of measurements of which live objects of this group have
+  // a part. A measurement is the difference of the device's free bytes before and after several
+  // objects were made. Its bytes are divided equally among these objects, also of other groups.
   std::set<std::uint16_t> differences;
-  // Named steps (such as tests) in which live allocations were made, with their number and bytes,
-  // most bytes first. Allocations outside of such steps are left out.
+  // Named steps (such as tests) in which live allocations were made, each with the number and bytes
+  // of its allocations, most bytes first. Allocations outside of such steps are left out.
   std::vector<model::NamedStep> named_steps;
   // Growth of the live allocations over time. Growth::count is 0 if it is unknown, or if
   // released_by_context is true.
   Growth growth;
-  // Growth of the live allocations by steps of the program. In it, numbers of steps take the part
-  // of times, and the number after the last step that of the end. Growth::count is 0 if the program
-  // marked fewer than four steps.
+  // Growth of the live allocations by steps of the program. Its members for times (first_ns,
+  // end_ns) are numbers of steps; end_ns is the number of steps plus 1. Growth::count is 0 if the
+  // program marked fewer than four steps.
   Growth by_step;
 
   // True if by_step decides whether the group grows, and not `growth`: steps were marked until the
@@ -103,8 +102,10 @@ void sort_groups(std::vector<LeakGroup>&);
 
 // The end of a process that has ended.
 struct EndOfRun {
-  std::uint64_t end_ns = 0;  // time of the end, in ns since the process's start
-  bool is_failure = false;   // true if it aborted, or ended with an exit status other than 0
+  std::uint64_t end_ns = 0;  // time of the process's end, in ns since its start
+  // True if the process crashed or aborted, or ended with an exit status other than 0. False if a
+  // signal ended it that another process may have sent, such as SIGTERM.
+  bool is_failure = false;
 };
 
 // Returns the groups of allocations (stack, function, kind, device) of a process that has ended:
