@@ -42,12 +42,18 @@ HEADS["cuwarden.merged/1"] = """# Fields of the merged report
 
 
 def definition_of(field, definitions):
-    """Returns the part of the schema that the field refers to; the field itself if it refers to none."""
+    """Returns the part of the schema that the field refers to; the field itself if it refers to none.
+
+    `definitions` are the schema's $defs, in which references are looked up.
+    """
     return definitions[field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
 
 
 def fields_of(schema, definitions):
-    """Returns the fields of an object, or of a table's rows, with their schemas; empty for other types."""
+    """Returns the fields of an object, or of a table's rows, with their schemas; empty for other types.
+
+    `definitions` are the schema's $defs, in which references are looked up.
+    """
     return definition_of(schema.get("items", schema), definitions).get("properties", {})
 
 
@@ -65,7 +71,8 @@ def values_of(field, definitions):
 def rows_of(fields, definitions, prefix=""):
     """Yields a row of a Markdown table for each field, and for each field inside it.
 
-    `prefix` stands before the names, such as "process." for the fields of an object.
+    `fields` has the schemas of the fields by their names. `definitions` are the schema's $defs, in which
+    references are looked up. `prefix` stands before the names, such as "process." for an object's fields.
     """
     for field, meaning in fields.items():
         values = values_of(meaning, definitions)

@@ -35,7 +35,7 @@ def rows_of(text):
 
 
 def document(text):
-    """Yields the parts of the Markdown page. `text` is that of settings.def."""
+    """Yields the parts of the Markdown page about the settings. `text` is the text of settings.def."""
     yield HEAD
     for variable, default, in_words, option, _, _, meaning in rows_of(text):
         shown = f"`{default}`" if default else in_words

@@ -10,16 +10,19 @@ import { bytes, duration } from './words';
 export interface Line {
   name: string;
   colour: string;
-  /** Begins of the spans in microseconds, rising. For `draw` "point": times of the points. */
+  /**
+   * Begins of the spans, rising, in microseconds since the start of the process. For `draw` "point": times of the
+   * points. Empty for a line that only names parts of columns.
+   */
   time: number[];
-  /** Most bytes in each span, or bytes at each point; null: unknown. */
+  /** Highest bytes in each span of `time`, or bytes at each point; null: unknown. */
   value: (number | null)[];
-  /** End of the last span in microseconds. */
+  /** End of the last span, in microseconds since the start of the process; 0 for lines without spans. */
   end: number;
   /**
-   * line, area: drawn over its spans; an area lies on the areas before it. point: drawn at single times. The others
-   * only name parts of columns in the legend. column: such parts are filled; outline: only their edge is drawn; rest:
-   * they are not drawn.
+   * Form in which the entry is drawn. line, area: over its spans; an area lies on the areas before it. point: at single
+   * times. Other entries name parts of columns in the legend. column: these parts are filled. outline: their edge is
+   * drawn. rest: they are not drawn.
    */
   draw: 'line' | 'area' | 'point' | 'column' | 'outline' | 'rest';
   dashed?: boolean;
@@ -27,7 +30,7 @@ export interface Line {
   isShown?: boolean;
 }
 
-/** A mark at a moment: a refused request or a peak. */
+/** A mark in a chart at the moment of a refused request or of a peak of live bytes. */
 export interface Mark {
   time: number;
   text: string;
@@ -37,15 +40,18 @@ export interface Mark {
 }
 
 /**
- * All parts of a device at a moment at which it was read. `time`: microseconds. `line`: index of the Line that names
- * the part.
+ * All parts of a device's memory at a moment at which the device was read. `time`: the moment, in microseconds since
+ * the start of the process. `line`: index of the Line that names the part.
  */
 export interface Column {
   time: number;
   parts: { line: number; bytes: number }[];
 }
 
-/** A tick for a step of the program. `time`: microseconds. `isNamed`: true if the program gave the step a name. */
+/**
+ * A tick in a chart for a step of the program. `time`: start of the step, in microseconds since the start of the
+ * process. `isNamed`: true if the program gave the step a name.
+ */
 export interface StepMark {
   time: number;
   words: string;
@@ -56,7 +62,7 @@ export interface StepMark {
 export interface ChartData {
   /** Name of the chart for screen readers. */
   label: string;
-  /** End of the run in microseconds. Lines may end later. */
+  /** End of the run, in microseconds since the start of the process. Lines may end later. */
   end: number;
   lines: Line[];
   marks?: Mark[];
@@ -71,7 +77,10 @@ export interface ChartData {
 /** Distances in bytes that lines of the grid may have: powers of two. */
 const powers = Array.from({ length: 52 }, (_, power) => 2 ** power);
 
-/** Returns the bytes of a line at each of the times, in microseconds; null where it has none. */
+/**
+ * Returns the bytes of a line at each of the times; null where the line has no value. `times`: microseconds since the
+ * start of the process, rising.
+ */
 function valuesAt(line: Line, times: number[]): (number | null)[] {
   if (line.draw !== 'line' && line.draw !== 'area') {
     const known = new Map(line.time.map((time, at) => [time, line.value[at] ?? null]));
@@ -87,15 +96,18 @@ function valuesAt(line: Line, times: number[]): (number | null)[] {
 /** A chart, with its buttons and its legend. */
 export class Chart {
   readonly element: HTMLElement;
-  /** All times at which a line or a column has a value, in microseconds, rising. */
+  /** All times at which a line or a column has a value, rising, in microseconds since the start of the process. */
   readonly times: number[];
-  /** Bytes of each line at each of `times`; null: the line has none there. Parts of columns are not among them. */
+  /** Bytes of each line at each of `times`; null: the line has no value then. Parts of columns are not among them. */
   private readonly bytes: (number | null)[][];
-  /** Bytes that the legend shows for each line at each of `times`: those of the line, or of its part in a column. */
+  /**
+   * Bytes that the legend shows for each line at each of `times`: those of the line's part in a column if there is a
+   * column, otherwise those of the line; null: unknown.
+   */
   private readonly values: (number | null)[][];
   /**
-   * Height in bytes at which each line is drawn at each of `times`; null: it is not. The height of an area includes the
-   * areas below it.
+   * Height in bytes at which each line is drawn at each of `times`; null: the line is not drawn then. The height of an
+   * area includes the areas below it.
    */
   heights: (number | null)[][] = [];
   /** True for each line that is drawn, as its button in the legend says. */
@@ -105,10 +117,10 @@ export class Chart {
   private readonly clock = h('p', { class: 'status clock' });
   /** Elements of the legend that show the bytes of each line. */
   private readonly figures: HTMLElement[] = [];
-  /** End of the chart in seconds. */
+  /** End of the chart, in seconds since the start of the process. */
   private readonly end: number;
   private plot: uPlot | null = null;
-  /** Begin and end of the part of the run that is shown, in seconds. */
+  /** Begin and end of the part of the run that is shown, in seconds since the start of the process. */
   private window: [number, number];
   /** Other charts, which always show the same part of the run. */
   private linked: Chart[] = [];
@@ -143,7 +155,10 @@ export class Chart {
     new ResizeObserver(() => { this.resize(); }).observe(this.holder);
   }
 
-  /** Returns the index in `times` of the last time that is not later than `us` (microseconds); -1 if all are later. */
+  /**
+   * Returns the index in `times` of the last time that is not later than `us`; -1 if all are later. `us`: microseconds
+   * since the start of the process.
+   */
   indexAt(us: number): number {
     let at = -1;
     while (at + 1 < this.times.length && (this.times[at + 1] ?? 0) <= us) ++at;
@@ -156,8 +171,8 @@ export class Chart {
   }
 
   /**
-   * Shows a tenth of the run around the time `us` (microseconds), and scrolls the page to the chart. If the chart lies
-   * in a closed fold, opens the fold.
+   * Shows a tenth of the run around the time `us`, and scrolls the page to the chart. If the chart lies in a closed
+   * fold, opens the fold. `us`: microseconds since the start of the process.
    */
   showAround(us: number): void {
     const fold = this.element.closest('details');

@@ -1,6 +1,6 @@
 // The data of the page, as `reporters/exports/page` writes it. Tables are objects with a list for each column. Times
-// are microseconds since the start of the process. Stacks and texts are numbers of rows in the tables of RawPage. Null:
-// unknown.
+// are microseconds since the start of the process, unless their comment names another unit. Stacks and texts are
+// numbers of rows in the tables of RawPage. Null: unknown.
 
 import { own } from './words';
 
@@ -35,9 +35,12 @@ export interface ProcessFacts {
    * End of the process, or moment of the snapshot, in microseconds since the start of the process; null: unknown.
    */
   end: Maybe;
-  /** Words about the end of the process. */
+  /** Words about the end of the process, such as "exited with status 0 after 9.8 s". */
   ending: string;
-  /** Reason of the end; "running": the report is a snapshot. */
+  /**
+   * Way in which the process ended: "exit", "_exit", "quick_exit", "abort" or "signal"; null: unknown. "running": the
+   * process had not ended, and the report is a snapshot.
+   */
   reason: MaybeText;
   /** Number of steps that the program has marked; null: it marks none. */
   steps: Maybe;
@@ -51,12 +54,15 @@ export interface ProcessFacts {
   /** 1: private facts were taken out of the report; 0: they were not. */
   redacted: number;
   tool: MaybeText;
-  /** Memory limit of the cgroup in bytes. */
+  /**
+   * Lowest memory limit of the process's cgroup and of those above it, in bytes; null: no limit. Left out: the report
+   * has no facts about a cgroup.
+   */
   cgroup_limit?: Maybe;
   cgroup_peak?: Maybe;
   oom_kills?: Maybe;
   recorded_calls?: Maybe;
-  /** Time that cuwarden took for recording, in microseconds; null: unknown. */
+  /** Time that cuwarden took for recording, in microseconds; null or left out: unknown. */
   shim_us?: Maybe;
 }
 
@@ -85,7 +91,7 @@ export interface SlabMap {
   incident: Maybe;
   device: Maybe;
   time: Maybe;
-  /** Number of all slabs at that moment; the report may list fewer. Null: unknown. */
+  /** Number of all slabs of the device at the moment of the map; the report may list fewer. Null: unknown. */
   count: Maybe;
   /** Bytes that were freed, but are locked in slabs with live pieces; null: unknown. */
   locked: Maybe;
@@ -120,7 +126,8 @@ export interface Groups {
   /** Number of all allocations of the row, freed ones included; null: unknown. */
   made: Maybe[];
   /**
-   * Time at which the oldest allocation that was not freed was made, in milliseconds since the start of the process.
+   * Time at which the oldest allocation that was not freed was made, in milliseconds since the start of the process;
+   * null: unknown.
    */
   first: Maybe[];
   /** Milliseconds from the oldest allocation that was not freed to the newest one; null: unknown. */
@@ -143,8 +150,8 @@ export interface RawReport {
   /** Reasons why the report lacks something; empty: the report is complete. */
   lacks: string[];
   /**
-   * Last reading of each device, in bytes. `at`: "exit" if it was made at the end of the process; null: there is no
-   * reading.
+   * Size, used and free bytes of each device, as the driver gave them at the last reading. `at`: "exit" if the device
+   * was read at the end of the process; "last_call" if at a CUDA call before; null: never.
    */
   devices: {
     device: number[]; name: MaybeText[]; uuid: MaybeText[]; at: MaybeText[]; time: Maybe[];
@@ -156,15 +163,19 @@ export interface RawReport {
    */
   accounts: { device: number[]; incident: Maybe[]; item: string[]; words: string[]; bytes: Maybe[] };
   /**
-   * Totals of each kind of memory on each device over the whole run. `made`: number of allocations. `count`: number of
-   * live allocations at the end.
+   * Totals of each kind of memory on each device over the whole run. `made`, `made_bytes`: all allocations, freed ones
+   * included. `failures`: number of refused requests. `count`, `bytes`: live allocations at the end. `peak_count`,
+   * `peak_bytes`: highest live ones. `peak_time`: moment of `peak_bytes`, in microseconds since the process's start.
    */
   totals: {
     kind: string[]; device: Maybe[]; made: Maybe[]; made_bytes: Maybe[]; failures: Maybe[]; count: Maybe[]; bytes: Maybe[];
     peak_count: Maybe[]; peak_bytes: Maybe[]; peak_time: Maybe[];
   };
   timeline: Series[];
-  /** Refused requests. `repeats`: number of refusals after the first one. */
+  /**
+   * Refused requests. `time`: microseconds since the process's start. `bytes`: size of the request. `repeats`: number
+   * of refusals of the incident after the first one.
+   */
   incidents: {
     id: number[]; time: Maybe[]; api: MaybeText[]; bytes: Maybe[]; device: Maybe[]; outcome: string[];
     verdict: string[]; repeats: Maybe[]; stack: number[];
@@ -192,14 +203,16 @@ export interface RawReport {
   /** Call stacks that allocated most bytes over the whole run, freed or not. */
   allocated: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
   /**
-   * Steps that the program marked. `name_end`: end of the part of the run that has the name; null: the name holds until
-   * the next name, or there is no name.
+   * Steps that the program marked. `time`: start of the step. `name`: number of a text; 0: no name. `name_end`: end of
+   * the part of the run that has the name; null: the name holds until the next name, or there is no name. Times are
+   * microseconds since the start of the process.
    */
   steps: { number: Maybe[]; time: Maybe[]; name: number[]; name_end: Maybe[] };
   /**
    * Figures that frameworks gave of their own memory, in bytes. `reserved`: taken from CUDA. `allocated`: handed out to
-   * the program. `holes`: free parts of memory of which other parts are handed out. `incident`: id of the refused
-   * request at which they were given; null: they are the latest ones.
+   * the program. `peak`: highest `allocated`. `holes`: free parts of memory of which other parts are handed out.
+   * `time`: moment of the figures, in microseconds since the process's start. `incident`: id of the refused request at
+   * which they were given; null: they are the latest ones.
    */
   frameworks: {
     framework: string[]; pool: MaybeText[]; device: Maybe[]; incident: Maybe[]; time: Maybe[]; reserved: Maybe[];
@@ -217,10 +230,10 @@ export interface Change {
   kind: string;
   api: string;
   stack: number;
-  /** Bytes that were not freed: in the first report, and (`bytes`) in the second. */
+  /** Bytes of the leak in the first report; `bytes` has those in the second. */
   bytes_before: number;
   bytes: number;
-  /** Number of allocations that were not freed: in the first report, and (`count`) in the second. */
+  /** Number of the leak's allocations in the first report; `count` has that in the second. */
   count_before: number;
   count: number;
 }
@@ -252,8 +265,8 @@ export interface RawPage {
     flags: number[];
   };
   /**
-   * The tree of the frames of all stacks. `up`: number of the node minus that of its parent, the caller. Node 0 is the
-   * root.
+   * The tree of the frames of all stacks. `up`: number of the node minus that of its parent, the caller. `frame`:
+   * number of the node's frame. Node 0 is the root.
    */
   nodes: { up: number[]; frame: number[] };
   /**
@@ -263,11 +276,14 @@ export interface RawPage {
    */
   stacks: { step: number[]; users: number[]; truncated: number[] };
   reports: RawReport[];
-  /** Null unless the page has two reports. */
+  /** Difference between the leaks of the two reports of the page; null if the page does not have two reports. */
   difference: Difference | null;
 }
 
-/** The kind of code that a frame is, which gives it its colour. */
+/**
+ * The kind of code of a frame, which gives the frame its colour. own, python: native and Python code of the program.
+ * cuda: CUDA's libraries. system: libraries of the system. library: other libraries, such as PyTorch.
+ */
 export type Code = 'own' | 'python' | 'library' | 'cuda' | 'system';
 
 /** A frame of a call stack: one function. */
@@ -304,7 +320,7 @@ export class Page {
     this.frames = raw.frames.name.map((_, at) => this.readFrame(at));
   }
 
-  /** Returns the text with this number; empty if there is none. */
+  /** Returns the text that has this number in RawPage.strings; empty if there is none. */
   text(number: number | undefined): string {
     return this.raw.strings[number ?? 0] ?? '';
   }
@@ -336,7 +352,10 @@ export class Page {
       frames.push(this.frame(this.nodeFrames[node] ?? 0));
     return frames;
   }
-  /** Returns the frame that a person would name for the stack; null: the stack is unknown. */
+  /**
+   * Returns the frame that a person would name for the stack, usually the innermost one of the program's own code;
+   * null: the stack is unknown.
+   */
   usersFrame(stack: number): Frame | null {
     let node = this.leaf(stack);
     if (node === 0) return null;

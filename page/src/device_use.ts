@@ -105,9 +105,9 @@ function pointsOf(report: RawReport, device: Maybe): Line[] {
 interface Reading {
   /** Row of the refused request at which the device was read, in the table of incidents; null: the last reading. */
   incident: Maybe;
-  /** Microseconds since the start of the process. */
+  /** Time of the reading, in microseconds since the start of the process. */
   time: number;
-  /** Name of a part in reports → its bytes. */
+  /** Name of a part of the device's memory in reports → bytes of the part. */
   items: Map<string, number>;
 }
 

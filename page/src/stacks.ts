@@ -9,8 +9,8 @@ import { rowsBelow, treeOf, type Weighted } from './tree';
 import { bytes, count, location } from './words';
 
 /**
- * Property by which allocations are grouped above their outermost frames. api: the CUDA function. kind: the kind of
- * memory and the device.
+ * Property by which allocations are grouped above their outermost frames. none: they are not grouped. module: the
+ * library or program whose code allocates. api: the CUDA function. kind: the kind of memory and the device.
  */
 type Grouping = 'none' | 'module' | 'api' | 'kind';
 
@@ -23,8 +23,9 @@ interface Source {
 }
 
 /**
- * Columns of a table of the report, in the form that all sources share. `isIn`: false for rows that do not count.
- * `weight`: bytes of a row in place of `bytes`.
+ * Columns of a table of the report, in the form that all sources of the icicle share. `kind`, `api`, `module`: texts of
+ * the row with this index. `isIn`: false for rows that do not count; left out: all rows count. `weight`: bytes of a row
+ * in place of `bytes`; left out: `bytes` counts.
  */
 interface Parts {
   stack: number[];

@@ -33,7 +33,7 @@ export interface TableOptions<Row> {
   apart?: (rows: Row[], texts: string[]) => string[];
   /** Returns a test of rows for the text that the user has typed into the filter; left out: the table has no filter. */
   filter?: (text: string) => (row: Row) => boolean;
-  /** Most rows that are shown at first; left out: 25. */
+  /** Most rows of the table that are shown before the user asks for more; left out: 25. */
   most?: number;
   /** Text that is shown if the table has no rows. */
   empty: string;

@@ -63,8 +63,9 @@ function stepMarks(page: Page, report: RawReport): StepMark[] {
 }
 
 /**
- * Returns the name of the part of the run to which the moment belongs; empty: it has no name. A name holds over later
- * steps without names. `at`: index of the last step that began before. `us`: the moment in microseconds.
+ * Returns the name of the part of the run to which a moment belongs; empty: the part has no name. A name holds over
+ * later steps without names. `at`: index of the last step that began before the moment; -1: none. `us`: the moment, in
+ * microseconds since the start of the process.
  */
 function partName(page: Page, report: RawReport, at: number, us: number): string {
   const { steps } = report;

@@ -54,6 +54,7 @@ function child(parent: Growing, name: string, note: string, code: TreeNode['code
 
 /**
  * Returns the nodes of a stack, outermost first. `isFolded`: true: neighbouring frames of one library become one node.
+ * `frames` in the result: number of frames in the node.
  */
 function path(page: Page, stack: number, isFolded: boolean): { frame: Frame; frames: number }[] {
   const frames = page.stack(stack).reverse();

@@ -225,6 +225,7 @@ def _is_of_the_program(error, handlers):
 def _read_figures(incident, with_sites=False):
     """Stores the figures of the imported frameworks in the ledger; see cuwarden_figures.read().
 
+    `incident`: number of the refused request; 0: none. `with_sites`: True: also stores blocks by call stack.
     Does nothing in a process in which cuwarden has not called _cuwarden_observe(), such as a forked child.
     """
     if _figures is None or _asked_in != [os.getpid()]:
@@ -266,7 +267,10 @@ def _cuwarden_observe(incident):
 
 
 def _answer(incident):
-    """Registers the reclaimers at the first call in a process; stores figures if `incident` is not 0."""
+    """Registers the reclaimers at the first call in a process, and stores the frameworks' figures at a refusal.
+
+    `incident` is the number of the refused request; 0: there is none.
+    """
     if _asked_in == [None]:
         return
     if _asked_in != [os.getpid()]:

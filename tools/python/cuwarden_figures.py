@@ -206,6 +206,7 @@ _ASKED = {
 def _store_figures(library, name, pool, device, incident, figures):
     """Stores the figures of a framework's pool in the ledger.
 
+    library   the ctypes library with cuwarden's functions
     name      name of the framework in reports
     pool      name of the pool; empty: the framework's pool of device memory
     device    CUDA ordinal; -1 for page-locked host memory
@@ -222,7 +223,10 @@ def _store_figures(library, name, pool, device, incident, figures):
 def _store_sites(library, name, sites):
     """Stores the call stacks with the most bytes in the ledger, up to _MOST_SITES of them.
 
-    `name` is the framework's name in reports. `sites` yields (ordinal, count, bytes, lines).
+    library  the ctypes library with cuwarden's functions
+    name     name of the framework in reports
+    sites    yields (ordinal, count, bytes, lines); `lines` lists the stack, innermost first, as
+             (function, line, file)
     """
     merged = {}
     for device, count, size, lines in sites:

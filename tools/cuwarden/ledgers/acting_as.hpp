@@ -31,7 +31,7 @@ class TimeForUsers {
   void spend(uid_t, std::chrono::nanoseconds);
 
  private:
-  // Longest time for one piece of work, such as the report of one ledger.
+  // Longest time for one piece of work on another user's files, such as the report of one ledger.
   std::chrono::nanoseconds each_;
   std::map<uid_t, std::chrono::nanoseconds> spent_;  // time spent so far on each user's files
 };

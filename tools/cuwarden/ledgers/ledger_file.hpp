@@ -63,20 +63,21 @@ class LedgerFile {
   LedgerFile& operator=(const LedgerFile&) = delete;
   ~LedgerFile();
 
-  // Returns the path by which the file was opened.
+  // Returns the path by which the ledger's file was opened.
   const std::string& path() const { return path_; }
   // Returns the reader of the ledger's contents, which lives as long as this object.
   const ledger::Reader& reader() const { return *reader_; }
-  // Returns the file's inode number.
+  // Returns the inode number of the ledger's file.
   ino_t inode() const { return inode_; }
-  // Returns the modification time that the file had when this object opened it, in nanoseconds
-  // since 1970. It may be earlier than the last write: the recorded process writes through a
-  // mapping of memory, which need not change the file's time.
+  // Returns the modification time that the ledger's file had when this object opened it, in
+  // nanoseconds since 1970. It may be earlier than the last write: the recorded process writes
+  // through a mapping of memory, which need not change the file's time.
   std::int64_t modified_realtime_ns() const { return modified_realtime_ns_; }
 
-  // Locks the file (flock) until this object is destroyed, and returns true. Does not wait: returns
-  // false if another process has the lock (then `error` is 0; usually it is the recorded process or
-  // another cuwarden), or if locks do not work on this file system (then `error` is an errno).
+  // Locks the ledger's file (flock) until this object is destroyed, and returns true. Does not
+  // wait: returns false if another process has the lock (then `error` is 0; usually it is the
+  // recorded process or another cuwarden), or if locks do not work on this file system (then
+  // `error` is an errno).
   bool lock(int& error) const;
   // True if this is the file that the recorded process made, false if it is a copy. The ledger
   // contains the device and inode numbers of the file that was made.
@@ -84,7 +85,8 @@ class LedgerFile {
   // True if the file that is open here still lies at path() itself. False if it was removed,
   // renamed or replaced, also by a symbolic link to it, or if the path cannot be looked at.
   bool is_still_at_its_path() const;
-  // Removes the file from its folder; does nothing if path() leads to another file or to none.
+  // Removes the ledger's file from its folder; does nothing if path() leads to another file or to
+  // none.
   void remove() const;
   // Renames the damaged ledger within its folder, to cuwarden-damaged-ledger-..., so that searches
   // for ledgers do not find it any more. Returns the new path. Returns the old one if the file was
@@ -93,17 +95,19 @@ class LedgerFile {
 
  private:
   LedgerFile() = default;
-  std::string path_;       // path by which the file was opened
-  Descriptor descriptor_;  // the open file
-  dev_t device_ = 0;       // device number of the open file
-  ino_t inode_ = 0;        // inode number of the open file
-  // Modification time of the file when it was opened, in ns since 1970.
+  std::string path_;       // path by which the ledger's file was opened
+  Descriptor descriptor_;  // descriptor of the ledger's file, open for reading
+  dev_t device_ = 0;       // device number (st_dev) of the ledger's file
+  ino_t inode_ = 0;        // inode number of the ledger's file
+  // Modification time of the ledger's file when it was opened, in ns since 1970.
   std::int64_t modified_realtime_ns_ = 0;
-  void* start_ = nullptr;  // address of the mapping; null if the file is not mapped
-  // bytes_: size of the file when it was opened. blocks_bytes_: bytes of disk space that the file
-  // had then.
+  // Address at which this process has mapped the ledger's file; null if the file is not mapped.
+  void* start_ = nullptr;
+  // bytes_: size of the ledger's file when it was opened. blocks_bytes_: bytes of disk space that
+  // the file had when it was opened.
   std::size_t bytes_ = 0, blocks_bytes_ = 0;
-  std::optional<ledger::Reader> reader_;  // reads the mapping; null if the file is not mapped
+  // Reads the mapping of the ledger's file; null if the file is not mapped.
+  std::optional<ledger::Reader> reader_;
 };
 
 }  // namespace cuwarden

@@ -46,10 +46,10 @@ std::uint32_t pid_namespace_of(pid_t pid);
 
 // A ledger's file that a process has mapped, recognised by the file's name.
 struct MappedLedger {
-  // Addresses of the file's first mapping, such as "7f0000000000-7f0200000000": the name of its
-  // link in /proc/PID/map_files.
+  // Addresses of the first mapping of the ledger's file, such as "7f0000000000-7f0200000000": the
+  // name of its link in /proc/PID/map_files.
   std::string range;
-  std::string path;      // path of the file, below the root folder of the process that maps it
+  std::string path;      // path of the ledger, below the root folder of the process that maps it
   ino_t inode = 0;       // inode number of the ledger's file
   bool deleted = false;  // true if the ledger's file was removed from its folder
 };

@@ -45,19 +45,20 @@ class KeyDecoder {
   // if the bytes are no whole key yet. Skips bytes of keys that Key::Name lacks, and bytes that are
   // no text.
   Key next();
-  // True if bytes are left that may be the beginning of a key.
+  // True if bytes of the terminal are left that may be the beginning of a key.
   bool is_amid_a_key() const { return !bytes_.empty(); }
-  // To be called when no more bytes will follow soon. Returns the key Escape if the bytes that are
-  // left begin with its byte, and Key::Name::none otherwise. Drops all bytes.
+  // To be called when the terminal will send no more bytes soon. Returns the key Escape if the
+  // bytes that are not decoded yet begin with its byte, and Key::Name::none otherwise. Drops all
+  // bytes.
   Key finish();
 
  private:
-  // Removes the bytes of one key from bytes_. Sets `key` to this key, or to Key::Name::none if
-  // Key::Name lacks it. Returns false if bytes_ has no whole key yet.
+  // Removes the bytes of one key from bytes_, which the terminal has sent. Sets `key` to this key,
+  // or to Key::Name::none if Key::Name lacks it. Returns false if bytes_ has no whole key yet.
   bool take(Key& key);
   // Does what take() does, for bytes_ that begins with the byte of Escape.
   bool take_sequence(Key& key);
-  std::string bytes_;  // bytes that are not yet decoded
+  std::string bytes_;  // bytes that the terminal has sent and that are not decoded into keys yet
 };
 
 }  // namespace cuwarden

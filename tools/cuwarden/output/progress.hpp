@@ -19,7 +19,8 @@ class Progress {
   // Unit of the parts of the work: things that are counted, or bytes.
   enum class Unit : std::uint8_t { things, bytes };
 
-  // `what`: the work, such as "reading reports". `all`: number of its parts; 0: unknown.
+  // `what`: words for the work, such as "reading reports". `all`: number of its parts; 0: unknown.
+  // `unit`: unit in which the parts are counted.
   Progress(std::string what, std::size_t all, Unit unit = Unit::things);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -31,30 +32,30 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  const std::string what_;         // the work in words
+  const std::string what_;         // words for the work, such as "reading reports"
   const std::size_t all_;          // number of parts of the work; 0: unknown
-  const Unit unit_;                // unit of the parts
+  const Unit unit_;                // unit in which the parts of the work are counted
   const Clock::time_point begun_;  // moment at which the work began
-  Clock::time_point drawn_;        // moment at which the line was drawn last
+  Clock::time_point drawn_;        // moment at which the line of progress was drawn last
 };
 
 // Shows the progress of work in several stages: each has its own line, one after the other.
 class StagedProgress {
  public:
-  // Shows how far a stage is. `what`: the stage in words, a text that is never destroyed. A pointer
-  // to another text begins a new stage. `done`: number of parts of the stage that are done. `all`:
-  // number of its parts; 0: unknown.
+  // Shows how far a stage of the work is. `what`: words for the stage, a text that is never
+  // destroyed. A pointer to another text begins a new stage. `done`: number of parts of the stage
+  // that are done. `all`: number of its parts; 0: unknown.
   void done(const char* what, std::size_t done, std::size_t all);
 
  private:
-  const char* what_ = nullptr;        // the present stage in words; null: no stage has begun
+  const char* what_ = nullptr;        // words for the present stage; null: no stage has begun
   std::optional<Progress> progress_;  // line about the present stage; null: no stage has begun
 };
 
 // Returns the text of a progress line, such as "reading reports: 231 of 1,000, about 12 s left".
-// `what`: the work in words. `done`: number of parts that are done. `all`: number of all parts; 0:
-// unknown. `taken`: time since the work began. The text has the time that is left once a part is
-// done. Bytes are rounded, as in "reading ci.json: 45.2 MiB of 107 MiB, about 3 s left".
+// `what`: words for the work. `done`: number of its parts that are done. `all`: number of all
+// parts; 0: unknown. `taken`: time since the work began. The text has the time that is left once a
+// part is done. Bytes are rounded, as in "reading ci.json: 45.2 MiB of 107 MiB, about 3 s left".
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
                           std::chrono::nanoseconds taken,
                           Progress::Unit unit = Progress::Unit::things);

@@ -46,13 +46,15 @@ class WholeFile {
 
  private:
   int error_ = 0;  // errno of the failure of the constructor or of finish(); 0: none
-  // Path of the file, behind symbolic links; path of the temporary file beside it, empty if there
-  // is none, because the pieces go to a pipe or a device.
+  // target_: path of the file to be written, behind symbolic links. temporary_: path of the
+  // temporary file beside it. Both are empty if the content goes to a pipe or a device.
   std::string target_, temporary_;
   std::optional<mode_t> new_mode_;  // permissions of a new file; null: those that the umask allows
   std::optional<UnfinishedFile> unfinished_;  // the temporary file, until it is renamed
-  Descriptor file_;                           // the file that is written
-  // Null if the file could not be made or opened, and once the temporary file was renamed.
+  // Descriptor of the temporary file, or of the pipe or device.
+  Descriptor file_;
+  // Takes the content, and writes it to file_. Null if file_ could not be made or opened, and once
+  // the temporary file was renamed.
   std::unique_ptr<Output> output_;
 };
 

@@ -56,7 +56,8 @@ class Environment {
         entries_, [&](const std::string& entry) { return entry.starts_with(name + "="); });
   }
 
-  std::vector<std::string> entries_;  // variables as NAME=VALUE, in their order
+  // Variables of the environment as NAME=VALUE, in the order of this command's own; new ones last.
+  std::vector<std::string> entries_;
 };
 
 }  // namespace cuwarden

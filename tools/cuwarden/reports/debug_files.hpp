@@ -14,7 +14,7 @@ namespace cuwarden {
 // has found.
 class DebugFiles {
  public:
-  // `folders`: paths of the folders to search, with all folders below them.
+  // `folders`: paths of the folders in which debug files are searched, also in all folders below.
   explicit DebugFiles(std::vector<std::string> folders) : folders_(std::move(folders)) {}
 
   // Returns the path of a file with this build id (in hexadecimal digits), one with debug
@@ -27,22 +27,24 @@ class DebugFiles {
   bool empty() const { return folders_.empty(); }
 
  private:
-  // The best file found so far for a build id.
+  // A file that was found for a build id. One with debug information replaces one without.
   struct Found {
     std::string path;        // path of a file with the build id
     bool has_lines = false;  // true if the file has debug information, such as line numbers
   };
-  // Enters the file at `path` in found_, if it is an ELF file with a build id and is better than
-  // the one that found_ has for that build id.
+  // Enters the file at `path` in found_, if it is an ELF file with a build id. A file that found_
+  // already has for this build id stays, unless only the new one has debug information.
   void look_at(const std::string& path);
   // Calls look_at() for all files in folders_ and in the folders below them; stops after a million
   // files and folders. Later calls do nothing.
   void look_at_all();
 
-  std::vector<std::string> folders_;  // paths of the folders to search, with all folders below them
-  // The best files found so far, by build id in hexadecimal digits.
+  // Paths of the folders in which debug files are searched, also in all folders below.
+  std::vector<std::string> folders_;
+  // Files found so far, by build id in hexadecimal digits: one with debug information if there is
+  // one, otherwise the first.
   std::map<std::string, Found> found_;
-  bool has_looked_at_all_ = false;  // true once look_at_all() was called
+  bool has_looked_at_all_ = false;  // true once look_at_all() has begun to read folders_
 };
 
 }  // namespace cuwarden

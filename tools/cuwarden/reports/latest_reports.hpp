@@ -21,21 +21,22 @@ namespace cuwarden {
 struct ReportMoment {
   // True if the report was made at or after the end of the process; false for a snapshot.
   bool is_final = false;
-  std::uint64_t end_ns = 0;  // end of the process, or moment of the snapshot, in ns since its start
+  // End of the process, or moment of the snapshot, in nanoseconds since the process's start.
+  std::uint64_t end_ns = 0;
 
   friend auto operator<=>(const ReportMoment&, const ReportMoment&) = default;
 };
 
 // Returns the moment at which the report was made. `Process`: the report's facts about its process.
 ReportMoment moment_of(const model::Process&);
-// Returns the moment at which the report of this process was made. `MergedProcess`: row of a merged
-// report, made of that report.
+// Returns the moment at which the report of a process was made. `MergedProcess`: row of a merged
+// report that stands for the process and its report.
 ReportMoment moment_of(const model::MergedProcess&);
 
 // A file with a report.
 struct FoundReport {
-  std::string path;       // path of the file; "-": standard input
-  std::string name;       // name of the file for messages and tables
+  std::string path;       // path of the report's file; "-": standard input
+  std::string name;       // name of the report's file for messages and tables
   ReportMoment moment{};  // moment at which the report was made; ReportsByProcess::add() sets it
 };
 
@@ -43,11 +44,11 @@ struct FoundReport {
 // that can be read counts.
 class ReportsByProcess {
  public:
-  // Adds the file to those of its process, which the head of the file names. Returns false if the
-  // head cannot be read, or if the file is standard input. Such a file is treated as the only
-  // report of a process.
+  // Adds a report's file to the files of its process, which the head of the file names. Returns
+  // false if the head cannot be read, or if the file is standard input. Such a file is treated as
+  // the only report of a process.
   bool add(FoundReport);
-  // Adds the file as the only report of a process, without reading it.
+  // Adds a report's file as the only report of a process, without reading the file.
   void add_alone(FoundReport report) { processes_.push_back({std::move(report)}); }
   // Returns the number of processes. Each file without a known process counts as one.
   std::size_t size() const { return processes_.size(); }
@@ -63,7 +64,7 @@ class ReportsByProcess {
  private:
   // Reports of each process, the latest one first.
   std::vector<std::vector<FoundReport>> processes_;
-  KnownProcesses known_;  // processes, with their indexes in processes_
+  KnownProcesses known_;  // facts of the processes, with their indexes in processes_
 };
 
 // Returns a line for the user which says that `report` does not count, since `counted` is a later

@@ -17,8 +17,8 @@ namespace cuwarden {
 
 // The checks of leaks that the user asked for, and the files that they read and write.
 struct CheckOptions {
-  Gate gate;  // conditions under which the check fails
-  // Path of the baseline with which the leaks are compared; empty: none.
+  Gate gate;  // conditions under which the command fails because of leaks
+  // Path of the baseline (a list of known leaks) with which the leaks are compared; empty: none.
   std::string baseline;
   // Path to which a baseline with the leaks is written; "-": standard output; empty: none.
   std::string new_baseline;
@@ -36,8 +36,9 @@ struct CheckOptions {
 // line if it cannot be read.
 std::optional<LeaksByFingerprint> read_baseline(const std::string& path);
 
-// Adds the leaks of the report, which was read from the file at `path`, to the last parameter, and
-// shows on a terminal how far that is. `module`: as for each_leak().
+// Adds the leaks of a report to `LeaksByFingerprint`, and shows a line of progress on a terminal.
+// `path`: path of the report's file, for the line. `module`: text; only leaks of modules whose path
+// contains the text are added; empty: all leaks. `Style`: look of the leaks' call stacks as text.
 void add_leaks_of(const std::string& path, const IndexedReport&, const std::string& module,
                   const Style&, LeaksByFingerprint&);
 
@@ -81,19 +82,25 @@ class LeakChecks {
   // Returns the reason why leaks of the report may be missing; null: no reason is known.
   std::optional<std::string> doubt_about(const IndexedReport&) const;
 
-  const CheckOptions& options_;               // checks that the user asked for; not owned
-  TextOptions shown_;                         // choice of leaks, and look of the text
-  Style style_;                               // colours and call stacks of the text
-  int descriptor_;                            // descriptor for the comparison and the outcome
-  std::optional<LeaksByFingerprint> before_;  // leaks to compare with; null: no comparison
-  std::string with_;  // path of the report or baseline with the leaks before_
-  // True if the comparison begins the output; false if an empty line comes before it.
+  const CheckOptions& options_;  // checks that the user asked for; not owned
+  TextOptions shown_;            // choice of leaks, and look of the text
+  Style style_;                  // colours and call stacks of the text
+  // File descriptor to which the comparison of leaks and the outcome of the checks are printed.
+  int descriptor_;
+  // Leaks of an earlier report or of a baseline, with which now_ is compared; null: no comparison.
+  std::optional<LeaksByFingerprint> before_;
+  // Path of the report or baseline from which before_ was read; empty: no comparison.
+  std::string with_;
+  // True if the comparison of leaks is the beginning of the output; false if an empty line is
+  // printed before the comparison.
   bool is_first_ = true;
-  LeaksByFingerprint now_;            // leaks of the reports that were added
+  LeaksByFingerprint now_;            // leaks of the reports that were added by add()
   std::set<std::string> suppressed_;  // fingerprints of suppressed leaks
   bool has_reports_ = false;          // true if a report was added
-  std::optional<std::string> doubt_;  // reason why leaks may be missing; null: none
-  bool is_doubt_said_ = false;        // true if an error line was printed about doubt_
+  // Reason why leaks may be missing from the reports; null: no reason is known.
+  std::optional<std::string> doubt_;
+  // True if an error line has already told the user the reason in doubt_.
+  bool is_doubt_said_ = false;
 };
 
 }  // namespace cuwarden

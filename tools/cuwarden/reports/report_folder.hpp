@@ -8,7 +8,7 @@ namespace cuwarden {
 
 // The reports and ledgers that were found in a folder and in the folders below it.
 struct FolderContents {
-  int error = 0;  // an errno if the folder itself could not be read; otherwise 0
+  int error = 0;  // an errno if the folder that was searched could not be read; otherwise 0
   // Paths of the reports, of the ledgers (files with the allocation records of processes), and of
   // merged reports. Paths in one folder are sorted by name, and come before those in the folders
   // below it.

@@ -43,9 +43,10 @@ class Table {
     std::vector<std::string> texts;  // a text for each column but the last
     std::string rest;                // text of the last column
   };
-  std::vector<TableColumn> columns_;  // `least` grows with the texts that are added
-  std::vector<Row> rows_;             // the first row has the titles
-  std::size_t gap_;                   // spaces between columns
+  // All columns but the last. TableColumn::least is raised to the widest text of the column.
+  std::vector<TableColumn> columns_;
+  std::vector<Row> rows_;  // the headings as the first row, then the rows that were added
+  std::size_t gap_;        // number of spaces between columns
 };
 
 }  // namespace cuwarden

@@ -28,8 +28,8 @@ class GrowingGroups {
   // The growth of a group's live bytes.
   struct Rate {
     std::uint64_t bytes_per_minute = 0;
-    // Bytes per step of the program, and number of the step in which the oldest live allocation was
-    // made; null: the program does not mark its steps.
+    // bytes_per_step: growth per step of the program. first_step: number of the step in which the
+    // oldest live allocation was made. Null: the program does not mark its steps.
     std::optional<std::uint64_t> bytes_per_step{}, first_step{};
   };
   // Returns the growth of a group as the last look() has found it; null if the group does not grow.
@@ -41,7 +41,8 @@ class GrowingGroups {
   DeviceGrowth growth_of(DeviceOrdinal device) const;
 
  private:
-  std::uint64_t next_look_ns_ = 0;  // value of CLOCK_MONOTONIC before which look() does nothing
+  // Time of CLOCK_MONOTONIC, in nanoseconds, before which look() does nothing.
+  std::uint64_t next_look_ns_ = 0;
   std::unordered_map<std::uint32_t, Rate> rates_;  // growing groups, by their row in the ledger
   std::vector<DeviceGrowth> devices_;              // growing devices; DeviceGrowth::fastest is null
 };

@@ -49,7 +49,7 @@ struct ProcessRow {
 // ledger. The shim asks the driver for a reading near recorded calls.
 struct DeviceRow {
   std::int64_t pid = 0;       // id of the process, in the pid namespace of this command
-  model::MaybeId device;      // CUDA ordinal of the device in that process
+  model::MaybeId device;      // CUDA ordinal of the device in the process, from 0
   model::Text name;           // name of the device's model; null: unknown
   model::Figure total_bytes;  // size of the device; null: the ledger has no reading
   // Bytes of the device that all processes together used at the last reading; null: the ledger has

@@ -12,8 +12,8 @@ namespace cuwarden {
 // it.
 bool is_page_there();
 
-// Adds a report to an exported file (CommonFile::add()), and shows on a terminal how far that is.
-// `path`: path of the report's file.
+// Adds a report to an exported file (CommonFile::add()), and shows a line of progress on a
+// terminal. `path`: path of the report's file.
 void add_showing_progress(CommonFile&, const IndexedReport&, const std::string& path);
 
 // Writes the page about the report beside the report's file, with the ending .html, and prints its

@@ -36,12 +36,13 @@ struct RunReports {
 // Paths of one `cuwarden run`: its list file, in which processes enter their ledgers and reports,
 // and folders that are searched for ledgers and reports missing from the list.
 struct RunPaths {
-  // Path of the list file; all processes have it in the environment variable CUWARDEN_REPORT_LIST.
+  // Path of the list file, in which the processes of the program enter their ledgers and reports.
+  // All of them have this path in the environment variable CUWARDEN_REPORT_LIST.
   std::string list;
   std::string report_folder = ".";  // folder in which the processes write reports (CUWARDEN_REPORT)
   std::vector<std::string> ledger_folders;  // folders in which the processes may have ledgers
-  // Start of the run, in seconds since 1970. The search ignores files that were last changed before
-  // the start.
+  // Start of `cuwarden run`, in seconds since 1970. The search for ledgers and reports ignores
+  // files that were last changed before this start.
   std::time_t start = 0;
 };
 

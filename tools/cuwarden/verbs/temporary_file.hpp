@@ -15,34 +15,35 @@ namespace cuwarden {
 // this user that are a minute old or more.
 class TemporaryFile {
  public:
-  // Makes the file. If that fails, error() returns the errno.
+  // Makes the temporary file. If that fails, error() returns the errno.
   TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
-  // Removes the file from its folder, and releases its lock.
+  // Removes the temporary file from its folder, and releases its lock.
   ~TemporaryFile();
-  // Returns the path that the file has, or had before remove_name().
+  // Returns the path that the temporary file has, or had before remove_name().
   const std::string& path() const { return path_; }
-  // Removes the file from its folder, so that no file is left, however the command ends. The
-  // entries can still be read from this object. Later calls do nothing.
+  // Removes the temporary file from its folder, so that no file is left, however the command ends.
+  // The entries can still be read from this object. Later calls do nothing.
   void remove_name();
   // Returns an errno if the temporary file could not be made; otherwise 0.
   int error() const { return error_; }
-  // Returns the entries of the file that are absolute paths (of ledgers and reports), each once, in
-  // the order in which processes have added them.
+  // Returns the entries of the list file that are absolute paths (of ledgers and reports), each
+  // once, in the order in which processes have added them.
   std::vector<std::string> entries() const;
-  // True if the file has the entry `wanted`: a path, or a fixed text such as no_report_wanted, by
-  // which a process says that it has no report.
+  // True if the list file has the entry `wanted`. An entry is a path, or a fixed text such as
+  // no_report_wanted, by which a process says that it has no report.
   bool has_entry(std::string_view wanted) const;
 
  private:
-  // Returns all bytes that processes have written to the file.
+  // Returns all bytes that processes have written to the temporary file.
   std::string content() const;
 
-  std::string path_;       // path that the file has, or had before remove_name()
-  int descriptor_ = -1;    // descriptor that holds the lock; -1 if the file could not be made
-  int error_ = 0;          // errno if the file could not be made; otherwise 0
-  bool has_name_ = false;  // true until the file is removed from its folder
+  std::string path_;  // path that the temporary file has, or had before remove_name()
+  // Descriptor of the temporary file, which also holds its lock; -1 if the file could not be made.
+  int descriptor_ = -1;
+  int error_ = 0;          // errno if the temporary file could not be made; otherwise 0
+  bool has_name_ = false;  // true while the temporary file is in its folder
 };
 
 // Appends an entry (a text without null bytes) and a null byte to the file at `path`: the list file

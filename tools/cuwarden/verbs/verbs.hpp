@@ -85,10 +85,11 @@ int merge_verb(const MergeVerb&);
 struct ExportVerb {
   // Paths of reports, of merged reports, or of folders with reports; "-": standard input.
   std::vector<std::string> files;
-  // format that is written; not owned; not null when export_verb() is called
+  // Format of another program in which the reports are written. Not owned; not null when
+  // export_verb() is called.
   const ExportFormat* format = nullptr;
   std::string baseline;      // path of a baseline whose leaks are no failures; empty: none
-  std::string output;        // path of the file; empty or "-": standard output
+  std::string output;        // path of the file to write; empty or "-": standard output
   std::string suppressions;  // path of a file of suppressions; empty: none
   // Paths of folders with debug files, which are found by build id.
   std::vector<std::string> symbol_folders;
@@ -135,8 +136,8 @@ struct SnapshotVerb {
   // Format for another program (snapshot_export_format()) that is written to `output`; not owned;
   // null: none. If `format` is null, too, the report is written as JSON.
   const ExportFormat* exported = nullptr;
-  // Path of the file; "-": standard output. For JSON, also a folder for the file; empty: the
-  // current folder. For `exported`, empty is standard output.
+  // Path of the file to write; "-": standard output. A report in JSON may also get a folder; empty:
+  // the current folder. If the path is empty, the format `exported` goes to standard output.
   std::string output;
 };
 // Runs `cuwarden snapshot`: makes the report of a running process from its ledger, without

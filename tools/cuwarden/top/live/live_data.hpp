@@ -15,8 +15,8 @@ namespace cuwarden {
 
 // The totals of one kind of memory on one device.
 struct LiveTotal {
-  TotalRow row;  // the totals
-  Trend trend;   // live bytes over the last five minutes
+  TotalRow row;  // present totals of the kind of memory on the device
+  Trend trend;   // live bytes of the kind on the device over the last five minutes
 };
 
 // A process of the live view, with all that the view shows of it but its call stacks.
@@ -33,18 +33,18 @@ struct LiveProcess {
 // A line of the list of call stacks: the allocations of one stack, or of several that are folded
 // into one line.
 struct LiveStack {
-  // Row of the stack's group in the ledger; 0: several stacks are folded.
+  // Row of the stack's group in the ledger; 0: the line folds the stacks of one text (fold_text()).
   std::uint32_t group = 0;
   // Figures of the allocations. If folded stacks differ in kind or device, `kind` is empty and
   // `device` null. If they differ in the function, `api` is null.
   StackRow row;
-  // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: unknown. For
-  // folded stacks, the text that they share.
+  // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: unknown.
+  // Folded stacks have the text of their shared column here (fold_text()).
   std::string location{};
-  // File name of the library or the program with that code; empty: unknown, or folded stacks differ
-  // in it.
+  // File name of the library or the program with the code of `location`; empty: unknown, or folded
+  // stacks differ in it.
   std::string module{};
-  std::uint64_t stacks = 1;  // number of stacks in the line
+  std::uint64_t stacks = 1;  // number of call stacks in the line; 1 or more
 };
 
 // All that the live view of `cuwarden top` knows at one moment. Texts are printable.

@@ -28,7 +28,7 @@ std::vector<const LiveProcess*> listed_processes(const LiveState&, const LiveDat
 struct ListedStacks {
   // Lines in the order of the list; pointers to elements of LiveData::stacks or of `folded`.
   std::vector<const LiveStack*> lines;
-  std::deque<LiveStack> folded;  // lines that fold several stacks
+  std::deque<LiveStack> folded;  // lines for folded stacks, to which `lines` points
 };
 // Returns the lines of the list of call stacks for the process that the user has opened.
 ListedStacks listed_stacks(const LiveState&, const LiveData&);

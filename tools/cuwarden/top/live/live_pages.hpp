@@ -27,8 +27,8 @@ void add_process_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLine
 // Sets LiveState::scroll and LiveState::most_scroll.
 void add_stack_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLines&);
 
-// Adds the lines from index LiveState::scroll on that fit the screen above its last row. Sets
-// LiveState::most_scroll, and lowers LiveState::scroll to it.
+// Adds those of `lines` to the screen that fit above its last row, from the index LiveState::scroll
+// on. Sets LiveState::most_scroll, and lowers LiveState::scroll to most_scroll.
 void add_scrolled(const ColouredLines& lines, LiveState&, const LiveScreen&, ScreenLines&);
 // Returns the width in letters that sparklines, rows of bars about the live bytes over time, have
 // on this screen.
@@ -39,7 +39,8 @@ std::string order_mark(const LiveList&, LiveOrder column);
 
 // The range of lines of a list that the screen shows.
 struct ShownLines {
-  std::size_t first = 0, end = 0;  // index of the first line, and index behind the last
+  // first: index in the list of the first line that is shown. end: index behind the last one.
+  std::size_t first = 0, end = 0;
 };
 // Returns the lines of the list that fit `rows` rows of the screen; the selected line is among
 // them. Sets LiveList::first and LiveList::visible. `count`: number of all lines of the list.

@@ -45,14 +45,17 @@ class LiveProcesses {
  private:
   // A kind of memory, and the CUDA ordinal of its device; -1 for host memory.
   using SeriesKey = std::pair<Kind, std::int32_t>;
-  // A process of the live view, and all that is known of it.
+  // A process of the live view, with all that was read from its ledger.
   struct Process {
-    Watched watched;                           // reads the process, and has its samples
-    std::map<SeriesKey, History> histories{};  // live bytes over time
-    // Value of CLOCK_MONOTONIC before which `accounts` is not made anew.
+    Watched watched;  // reads the process, and has its samples
+    // Live bytes of each kind of memory on each device over time.
+    std::map<SeriesKey, History> histories{};
+    // Time of CLOCK_MONOTONIC, in nanoseconds, before which `accounts` is not made anew.
     std::uint64_t next_account_ns = 0;
-    std::vector<model::AccountItem> accounts{};  // parts of the used memory of devices
-    // Value of CLOCK_MONOTONIC when the end was seen; 0: the process runs.
+    // Parts of the used memory of the devices that the process has used.
+    std::vector<model::AccountItem> accounts{};
+    // Time of CLOCK_MONOTONIC, in nanoseconds, at which `cuwarden top` saw that the process had
+    // ended; 0: the process runs.
     std::uint64_t ended_ns = 0;
     // CallSiteNames::revision() when names were last put into the data.
     std::uint64_t names_seen = 0;

@@ -17,9 +17,9 @@ enum class LivePage : std::uint8_t { processes, process, stack };
 
 // The column by which a list is sorted. bytes: live bytes. peak: highest live bytes. count: number
 // of live allocations. growth: change of the live bytes per minute. rate: allocations per second.
-// allocations: number of allocations since the start. age: time since the start of the process.
-// text: the last column, which is the program or the line of code. Lists are sorted by pid and text
-// from the lowest on, by all others from the highest.
+// allocations: number of allocations since the process's start. age: time since the process's
+// start. text: the last column, which is the program or the line of code. Lists are sorted by pid
+// and text from the lowest on, by all others from the highest.
 enum class LiveOrder : std::uint8_t {
   bytes,
   peak,
@@ -40,12 +40,12 @@ enum class LiveFold : std::uint8_t { stack, module, call, kind };
 struct LiveList {
   LiveOrder order = LiveOrder::bytes;  // column by which the list is sorted
   bool reversed = false;               // true: the order of the lines is reversed
-  std::string filter{};                // text that lines must contain; empty: all lines are shown
+  std::string filter{};  // text that lines of the list must contain; empty: all lines are shown
   // Key of the selected line (key_of()), which stays selected when the order changes. Empty: the
   // first line is selected, also if another line comes first.
   std::string selected{};
   std::size_t index = 0;  // index of the selected line in the list
-  std::size_t first = 0;  // index of the uppermost line on the screen
+  std::size_t first = 0;  // index in the list of the line that is uppermost on the screen
   // Number of lines of the list that fitted the screen when it was drawn last.
   std::size_t visible = 1;
 };
@@ -54,7 +54,7 @@ struct LiveList {
 struct LiveState {
   LivePage page = LivePage::processes;  // the page that is shown
   bool help = false;                    // true: the list of keys is shown in place of the page
-  bool typing = false;                  // true: letters that the user types go into the filter
+  bool typing = false;                  // true: letters that the user types go into a list's filter
   bool quits = false;                   // true once the user has quit
   LiveList processes{}, stacks{};       // the lists of processes and of call stacks
   LiveFold fold = LiveFold::stack;      // column by which stacks are folded
@@ -66,7 +66,7 @@ struct LiveState {
   std::string within{};
   // Key (key_of()) of the process that the user has opened last; empty: none.
   std::string process{};
-  // Row in the ledger of the group whose call stack the user has opened last.
+  // Row in the ledger of the group whose call stack the user has opened last; 0: none.
   std::uint32_t stack = 0;
   // Number of lines of the whole call stack, or of the list of keys, that are scrolled away above
   // the screen.

@@ -24,15 +24,15 @@ class ScreenLines {
   // Adds a line in the screen's last row. Empty lines fill the rows before it. `colour`: terminal
   // sequence of its colour; empty: no colour.
   void add_last(std::string_view line, std::string_view colour = {});
-  // Returns the number of lines so far.
+  // Returns the number of lines that were added to the screen so far.
   std::size_t count() const { return count_; }
-  // Returns the lines so far, each with a line feed.
+  // Returns the lines that were added to the screen so far, each with a line feed.
   const std::string& text() const { return text_; }
 
  private:
   const LiveScreen& screen_;  // size and abilities of the screen; not owned
-  std::string text_;          // the lines, each with a line feed
-  std::size_t count_ = 0;     // number of the lines
+  std::string text_;          // lines of the screen that were added so far, each with a line feed
+  std::size_t count_ = 0;     // number of lines in text_
 };
 
 }  // namespace cuwarden

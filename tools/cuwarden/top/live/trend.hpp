@@ -42,9 +42,10 @@ class History {
  private:
   // The live bytes at one moment.
   struct Moment {
-    std::uint64_t time_ns, bytes;  // time_ns: nanoseconds since the process's start
+    // time_ns: nanoseconds since the process's start. bytes: live bytes at this time.
+    std::uint64_t time_ns, bytes;
   };
-  std::deque<Moment> moments_;  // moments, oldest first
+  std::deque<Moment> moments_;  // moments of about the last five minutes, oldest first
 };
 
 // Adds the bytes of `added` to those of `sum`, interval by interval. Both must have the same
