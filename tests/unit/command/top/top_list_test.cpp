@@ -121,6 +121,21 @@ TEST(TopLists, a_fold_by_module_has_the_sums_of_its_stacks) {
   EXPECT_EQ(listed.lines[2]->row.kind, "pinned");
 }
 
+TEST(TopLists, a_fold_has_the_growth_per_step_of_its_stacks_and_their_first_step) {
+  Live live;
+  live.state.fold = LiveFold::kind;
+  for (auto& stack : live.data.stacks) stack.row.kind = "device";
+  live.data.stacks[0].row.keeps_growing_bytes_per_step = 7;
+  live.data.stacks[0].row.keeps_growing_since_step = 5;
+  live.data.stacks[1].row.keeps_growing_bytes_per_step = 2;
+  live.data.stacks[1].row.keeps_growing_since_step = 3;
+  for (auto& stack : live.data.stacks) stack.row.device = 0;
+  const ListedStacks listed = listed_stacks(live.state, live.data);
+  ASSERT_EQ(listed.lines.size(), 1u);
+  EXPECT_EQ(listed.lines[0]->row.keeps_growing_bytes_per_step, 9u);
+  EXPECT_EQ(listed.lines[0]->row.keeps_growing_since_step, 3u);
+}
+
 TEST(TopLists, folds_by_call_and_by_kind_divide_otherwise) {
   Live live;
   live.state.fold = LiveFold::call;

@@ -121,6 +121,10 @@ void fold_into(const LiveStack& stack, LiveStack& line) {
   add_figure(row.allocations_per_minute, sum.allocations_per_minute);
   sum.keeps_growing = sum.keeps_growing || row.keeps_growing;
   add_figure(row.keeps_growing_bytes_per_minute, sum.keeps_growing_bytes_per_minute);
+  add_figure(row.keeps_growing_bytes_per_step, sum.keeps_growing_bytes_per_step);
+  if (row.keeps_growing_since_step)
+    sum.keeps_growing_since_step =
+        std::min(sum.keeps_growing_since_step.value_or(UINT64_MAX), *row.keeps_growing_since_step);
 }
 
 }  // namespace
