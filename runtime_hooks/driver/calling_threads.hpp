@@ -23,7 +23,8 @@ class CallingThreads {
   // One thread's counters of its calls of the driver. Only that thread changes them as long as it
   // runs.
   struct alignas(64) Thread {
-    std::atomic<std::uint32_t> calls{0};  // hooked calls of the driver that have not returned
+    // Number of the thread's hooked calls of the driver that have not returned.
+    std::atomic<std::uint32_t> calls{0};
     // Number of times that the thread has passed the submission gate and has not left it yet.
     // cuwarden closes that gate (SubmissionGate) while it moves memory. A thread passes the gate in
     // calls that submit work to a device, and in some other hooked calls (GateScope). Passing
@@ -103,7 +104,9 @@ class CallingThreads {
   // Number of driver calls under way in all threads that have no counters of their own.
   std::atomic<std::uint32_t> common_calls_{0};
   std::atomic<bool> are_too_many_{false};  // true once a thread got no counters of its own
-  std::atomic<bool> was_left_{false};      // true once a thread was found to have ended in a call
+  // True once a thread was found to have ended inside a call of the driver. That call stays
+  // counted.
+  std::atomic<bool> was_left_{false};
   // Index in threads_ at which the next search for unused counters begins.
   std::atomic<std::uint32_t> next_{0};
   // A mark: own_ points to it in threads that have no counters of their own. Its counters stay 0,

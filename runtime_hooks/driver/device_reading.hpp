@@ -25,8 +25,8 @@ class RelaxedCaptures {
   }
   RelaxedCaptures(const RelaxedCaptures&) = delete;
   RelaxedCaptures& operator=(const RelaxedCaptures&) = delete;
-  // True if the mode was set to RELAXED. If false, the thread must not call functions that would
-  // end a capture.
+  // True if the thread's stream capture mode was set to RELAXED. If false, the thread must not call
+  // functions that would end a capture.
   explicit operator bool() const noexcept { return relaxed_; }
   // Returns the stream capture mode that the thread had before this object. Has a meaning only if
   // the object converts to true.
@@ -34,14 +34,17 @@ class RelaxedCaptures {
 
  private:
   const RealDriver& real_;  // the driver's own functions
-  // After the construction: the thread's own capture mode, which the destructor sets again.
+  // Result of own_mode(): the capture mode that the thread had before this object. The destructor
+  // sets it again. Means nothing if relaxed_ is false.
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool relaxed_ = false;  // true if the constructor has set the mode to RELAXED
+  // True if the constructor has set the thread's stream capture mode to RELAXED.
+  bool relaxed_ = false;
 };
 
 // Size of a device's memory, and the part that no process uses, in bytes.
 struct DeviceReading {
-  std::uint64_t total_bytes = 0, free_bytes = 0;  // size; part that no process uses
+  // total_bytes: size of the device's memory. free_bytes: part of it that no process uses.
+  std::uint64_t total_bytes = 0, free_bytes = 0;
 };
 // Asks the driver for the total and free bytes of the current context's device, without ending a
 // stream capture. Returns none if the driver lacks a function or gives an error, for example

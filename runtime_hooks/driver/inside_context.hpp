@@ -33,9 +33,11 @@ class Inside {
   CUresult result() const { return result_; }
 
  private:
-  const RealDriver& real_;          // the driver's own functions
-  CUresult result_ = CUDA_SUCCESS;  // the value of result()
-  bool pushed_ = false;             // true if `wanted` was pushed, so that the destructor pops it
+  const RealDriver& real_;  // the driver's own functions
+  // Value of result(): CUDA_SUCCESS, or the error that kept the wanted context from being current.
+  CUresult result_ = CUDA_SUCCESS;
+  // True if the constructor has pushed the wanted context, so that the destructor must pop it.
+  bool pushed_ = false;
 };
 
 // Calls work(), which returns a CUresult, with `context` as the thread's current context, and

@@ -71,7 +71,7 @@ class SubmissionGate {
   // device) in the calling thread's counters.
   void wait_until_open(Thread&) noexcept;
   // Waits until no other thread is submitting work to a device; threads that have ended do not
-  // count. Returns false if the clock shows `deadline_ns` first.
+  // count. Returns false if `Clock` shows `deadline_ns` first.
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
 
   std::atomic<bool> is_armed_{false};  // true once arm() has prepared the gate for being closed
@@ -81,7 +81,7 @@ class SubmissionGate {
   // thread that closed the gate does not run in the child. So a thread that reads 0 while it waits
   // opens the gate itself. Null before arm().
   std::atomic<std::atomic<std::uint32_t>*> closed_here_{nullptr};
-  FutexLock lock_;  // held by the thread that has closed the gate
+  FutexLock lock_;  // held by the thread that has closed the submission gate, until it opens it
   // Signals that the thread which closed the gate had blocked before, as a SignalSet. open() blocks
   // exactly these again.
   std::uint64_t signals_ = 0;
@@ -105,7 +105,7 @@ class GateClosed {
   explicit operator bool() const noexcept { return is_closed_; }  // true if the gate is closed
 
  private:
-  bool is_closed_;  // true if this object has closed the gate
+  bool is_closed_;  // true if this object has closed `submission_gate`
 };
 
 // A call of the driver that submits work to a device. The constructor waits while another thread

@@ -32,8 +32,8 @@ struct RuntimeBinding {
   // Runtime functions to which the loader would have bound the module's calls without the shim;
   // some may be another library's wrappers.
   driver::RealRuntime next{};
-  // Functions of the libcudart itself. A call goes on to them if a wrapper in `next` makes it by
-  // name.
+  // Functions of the libcudart that the module's calls reach in the end, never those of a wrapper.
+  // If a wrapper in `next` calls a runtime function by name, that call goes on to them.
   driver::RealRuntime bottom{};
 };
 // Returns the runtime functions that the calls of the module `caller` go on to. If the calling code

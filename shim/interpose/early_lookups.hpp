@@ -27,9 +27,10 @@ class EarlyLookups {
   static constexpr std::size_t limit = 32, name_limit = 64;
   // Guards `used_` and `names_`.
   FutexLock lock_;
-  // Number of names that are stored: the first rows of `names_`.
+  // Number of driver functions whose names are stored: the first rows of `names_`.
   std::size_t used_ = 0;
-  // The names, each with a null byte at its end; rows from `used_` on are empty.
+  // Stored names of driver functions without a hook, each with a null byte at its end. Rows from
+  // the index `used_` on are empty.
   char names_[limit][name_limit] = {};
 };
 

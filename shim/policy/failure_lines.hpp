@@ -14,7 +14,7 @@ namespace cuwarden::shim {
 // line: its size and its device.
 struct FailureWords {
   std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
-  std::string_view api;       // CUDA function that the program called
+  std::string_view api;       // CUDA function that the program called; empty: unknown
   std::string_view cause;     // cause in words, with the name of the verdict
   std::string_view report;    // path of the report on disk; empty: there is none
 };
@@ -25,8 +25,8 @@ struct FailureWords {
 // Safe for all threads, also in signal handlers that interrupt a call.
 class FailureLines {
  public:
-  // Forgets all kept words, and that lines were written. To be called before all other functions,
-  // and in a forked child.
+  // Forgets all words that are kept for lines to the user, and for which verdicts lines were
+  // written. To be called before all other functions, and in a forked child.
   void reset() noexcept;
   // True if a line about the verdict (a value of the enum Verdict below 32) was written.
   bool has_told(std::uint32_t verdict) const noexcept {
@@ -39,9 +39,9 @@ class FailureLines {
   // nothing if a line about the verdict was written. Words of at most four incidents are kept, the
   // latest ones. `now_ns`: time in ns since the process's start.
   void keep(const rescue::Incident&, const FailureWords&, std::uint64_t now_ns) noexcept;
-  // Forgets kept words about incidents whose request equals that of `Incident`. To be called if
-  // that request has failed: it was the allocator's repetition of theirs, and gets a line of its
-  // own.
+  // Forgets kept words about earlier incidents whose request equals that of `Incident`. To be
+  // called if the request of `Incident` has failed. That request is the allocator's repetition of
+  // the earlier ones, and gets a line of its own.
   void forget(const rescue::Incident&) noexcept;
   // Writes the line about the request of `failed`, which the allocator has repeated in vain, and
   // forgets its words. Does nothing if no words are kept. `counted`: the incident in the ledger
@@ -56,12 +56,13 @@ class FailureLines {
   void end(const ledger::Reader&) noexcept;
 
  private:
-  // The words (FailureWords) about an incident whose request the program's allocator repeats. Texts
-  // are cut to the length of their arrays, and end with a zero byte.
+  // Words (FailureWords) about an incident whose request the program's allocator repeats. Texts end
+  // with a zero byte. Texts longer than their arrays are cut, but a longer path of a report is
+  // dropped.
   struct Kept {
     std::atomic_flag is_in_use{};  // set while a thread reads or writes the other members
-    // Row of the incident in the ledger; 0: no words are kept. May be read without is_in_use being
-    // set.
+    // Row of the incident in the ledger, from 1; 0: no words are kept. May be read without
+    // is_in_use being set.
     std::atomic<std::uint32_t> incident{0};
     std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
     rescue::Request request;    // the refused request
@@ -72,9 +73,10 @@ class FailureLines {
   void write_once(std::uint32_t verdict, std::string_view line) noexcept;
 
   std::atomic<std::uint32_t> told_{0};  // verdicts about which a line was written: a bit each
-  // number of times that words were kept, which selects the next element of kept_
+  // Number of calls of keep() so far; modulo 4, the index in kept_ that the next call uses.
   std::atomic<std::uint32_t> next_{0};
-  Kept kept_[4];  // words about incidents whose requests may be repeated
+  // Words about the latest incidents whose requests the program's allocator may repeat.
+  Kept kept_[4];
 };
 
 }  // namespace cuwarden::shim

@@ -10,14 +10,15 @@ namespace cuwarden::shim {
 // The owners that a process's cgroup names. All texts are parts of the given text; empty: the
 // cgroup names no such owner.
 struct CgroupOwner {
-  std::string_view job;  // id of a Slurm job, such as "4711"
+  std::string_view job;  // id of a Slurm job, such as "4711"; empty: none
   // Id of a container of Docker, Podman, containerd or CRI-O (64 hexadecimal digits), or name of a
-  // container of LXC.
+  // container of LXC; empty: none.
   std::string_view container;
-  // Uid of a Kubernetes pod as the path writes it: some paths have '_' for '-', or no dashes.
+  // Uid of a Kubernetes pod as the cgroup's path writes it: some paths have '_' for '-', or no
+  // dashes. Empty: none.
   std::string_view pod;
   // Innermost unit of systemd, such as "ollama.service" or "session-3.scope", in the last line that
-  // names a unit. Empty, too, if there is a job, a container or a pod.
+  // names a unit. Empty: none, or the cgroup names a job, a container or a pod.
   std::string_view unit;
 };
 

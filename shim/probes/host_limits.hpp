@@ -48,7 +48,8 @@ struct HostLimits {
   // none has a limit. They include the page cache, which the kernel gives up before it refuses
   // memory.
   std::uint64_t cgroup_used_bytes = unknown;
-  std::uint64_t cgroup_cache_bytes = 0;  // page cache among cgroup_used_bytes
+  // Bytes of page cache among cgroup_used_bytes; 0 also if the cgroup could not be read.
+  std::uint64_t cgroup_cache_bytes = 0;
 };
 
 // Reads all limits of this process. A file of /proc that is missing or cannot be parsed leaves only

@@ -13,14 +13,14 @@ namespace cuwarden::shim {
 // Outcomes of a question to NVML: an answer, or the reason why there is none.
 enum class NvmlAnswer : std::uint8_t {
   listed,           // NVML answered the question; no failure
-  no_library,       // the library is missing, as in some containers
-  no_function,      // a needed function is missing in the library
+  no_library,       // NVML's library cannot be loaded, as in some containers
+  no_function,      // NVML's library lacks a function that cuwarden needs
   not_initialised,  // nvmlInit_v2 failed, for another reason than permission
   no_device,        // NVML does not know the device
   not_permitted,    // the process lacks the permission (NVML_ERROR_NO_PERMISSION)
   not_supported,    // NVML does not answer the question for this kind of device
-  too_many,         // a list of processes is longer than the caller's array
-  failed,           // any other error of NVML
+  too_many,         // NVML's list of processes is longer than the caller's array
+  failed,           // NVML gave an error for which this enum has no other value
 };
 
 // NVML's handle of a device or MIG slice (nvmlDevice_t).
@@ -66,14 +66,15 @@ class Nvml {
   void lacks_function() noexcept;
 
  private:
-  // Returns the address of the library's symbol; null if there is none.
+  // Returns the address of this symbol in NVML's library; null if the library lacks the symbol or
+  // was not loaded.
   void* address_of(const char* name) const noexcept;
 
   // Occupies those of the descriptors 0 to 2 that were closed when the object was made, as long as
   // it exists. So files of NVML and the loader get other numbers. NVML keeps devices open until
   // nvmlShutdown.
   const StandardNumbersHeld held_;
-  void* library_ = nullptr;  // handle of dlopen; null if that failed
+  void* library_ = nullptr;  // handle of NVML's library (dlopen); null if it could not be loaded
   // NVML's function nvmlShutdown; null if not found.
   int (*end_)() = nullptr;
   // NVML's function nvmlDeviceGetHandleByUUID; null if not found.
@@ -83,7 +84,8 @@ class Nvml {
   // Result of error(): the code (nvmlReturn_t) of the last call of NVML; 0: success, or none was
   // made.
   int error_ = 0;
-  // Result of answer(): `listed`, or the reason why the last step failed.
+  // Result of answer(): `listed`, or the reason why the last step (construction, device(), or a
+  // call of NVML) failed.
   NvmlAnswer answer_ = NvmlAnswer::no_library;
 };
 

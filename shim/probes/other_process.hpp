@@ -17,20 +17,24 @@ namespace cuwarden::shim {
 struct ProcessFacts {
   // State of the process: unknown, alive, zombie, or stuck in the kernel after a SIGKILL.
   ledger::RunState run_state = ledger::RunState::unknown;
-  std::uint32_t parent = 0;            // pid of the parent process
-  std::int64_t start_realtime_ns = 0;  // start of the process, in ns since 1970 (UTC)
+  std::uint32_t parent = 0;  // pid of the parent process; 0: unknown
+  // Start of the process, in ns since 1970 (UTC); 0: unknown.
+  std::int64_t start_realtime_ns = 0;
   // Path of the program's file. If the kernel does not tell the path, as for other users'
   // processes, the program's name, of which the kernel keeps 15 characters. `parent_program`: path
-  // or name of the parent process's program.
+  // or name of the parent process's program. Empty: unknown.
   std::string program, parent_program;
-  std::string user;  // name of the process's user by /etc/passwd; otherwise the uid in digits
+  // Name of the process's user by /etc/passwd; the uid in digits if the user has no name there.
+  // Empty: unknown.
+  std::string user;
   // true if the process's uid is known, and is not the caller's real uid
   bool is_of_another_user = false;
-  // Owners of the process, found in the path of its cgroup. Empty: the path names no such owner.
-  std::string job;        // id of the Slurm job
-  std::string container;  // id of the container; for LXC its name
-  std::string pod;        // uid of the Kubernetes pod, with dashes
-  std::string unit;       // unit of systemd; empty if one of the others is known
+  // Id of the Slurm job that the path of the process's cgroup names; empty: none.
+  std::string job;
+  std::string container;  // id of the process's container, for LXC its name; empty: none
+  std::string pod;        // uid of the process's Kubernetes pod, with dashes; empty: none
+  // Unit of systemd that the process belongs to. Empty: none, or a job, container or pod is known.
+  std::string unit;
 };
 
 // Reads facts about processes, and looks each user's name up once. Opens and allocates, so it must

@@ -45,7 +45,8 @@ class SeccompFilter {
   // Memory with a copy of the filter's instructions, and behind them a Reached for each. Empty if
   // there was no memory.
   Mapping memory_;
-  std::size_t count_ = 0;  // number of instructions in memory_; 0 if they were not copied
+  // Number of the filter's instructions in memory_; 0 if they were not copied.
+  std::size_t count_ = 0;
 };
 
 }  // namespace cuwarden::shim

@@ -51,22 +51,25 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // Does the work of explain(): adds facts from outside CUDA to the incident. May throw
   // std::bad_alloc.
   void add_facts(rescue::Incident&);
-  // Finds the incident's verdict and tells the user, for settled(), as long as explanations have
-  // taken little time in all. May throw std::bad_alloc.
+  // Does the work of settled(): finds the incident's verdict and tells the user. Later incidents
+  // than the first 64 are left out once explanations have taken two seconds in all. May throw
+  // std::bad_alloc.
   void tell_verdict(const rescue::Incident&, rescue::Outcome);
   // Finds the incident's verdict, writes a report and tells the user, whatever time that takes. May
   // throw std::bad_alloc.
   void judge_and_tell(const rescue::Incident&, rescue::Outcome);
 
-  // The ledger that gets the facts; null before begin().
+  // The ledger that gets the facts about incidents; null before begin().
   ledger::Writer* ledger_ = nullptr;
   // The object that walks stacks; null before begin().
   tracking::CallSites* sites_ = nullptr;
   // Number of incidents that were explained since begin(); at most 64 are.
   std::atomic<std::uint32_t> explained_{0};
-  std::atomic<std::uint64_t> spent_ns_{0};  // nanoseconds that explanations took in all
-  std::atomic<std::uint32_t> judged_{0};    // number of incidents that were judged since begin()
-  FailureLines lines_;                      // lines to the user about failed requests
+  // Nanoseconds that the work of explain() and settled() took since begin().
+  std::atomic<std::uint64_t> spent_ns_{0};
+  // Number of calls of tell_verdict() since begin(): incidents whose verdict was to be found.
+  std::atomic<std::uint32_t> judged_{0};
+  FailureLines lines_;  // lines to the user about failed requests
 };
 
 }  // namespace cuwarden::shim

@@ -270,7 +270,8 @@ class Process final : public tracking::CompletenessListener {
   WaitBudget end_budget_{longest_waiting_at_end_ns};
   // The setting CUWARDEN_REACHABILITY, which says if find_lost() searches for pointers.
   ReachabilityMode reachability_ = ReachabilityMode::off;
-  // True once find_lost() was called; false again when recording is resumed.
+  // True once find_lost() has begun its search for pointers. False again if the report before that
+  // search could not be begun, and when recording is resumed.
   std::atomic<bool> lost_are_found_{false};
   // True once find_lost() has written a report, so that exit_begins() need not begin with one.
   std::atomic<bool> begins_with_report_{false};

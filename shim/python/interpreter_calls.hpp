@@ -14,7 +14,7 @@ namespace cuwarden::shim {
 // never inside a call of CUDA. All threads may call the functions at any time.
 class InterpreterCalls {
  public:
-  // Turns the object on; before, ask() does nothing.
+  // Makes later calls of ask() queue calls in the interpreter; before, ask() does nothing.
   void turn_on() noexcept { is_on_.store(true, std::memory_order_relaxed); }
   // Queues one call of cuwarden's Python modules. It imports the modules if they are not imported
   // yet, registers the reclaimers of frameworks, and stores the frameworks' figures with the
@@ -24,7 +24,7 @@ class InterpreterCalls {
   void ask(IncidentId) noexcept;
 
  private:
-  // true once turn_on() was called
+  // True once turn_on() was called; until then, ask() does nothing.
   std::atomic<bool> is_on_{false};
 };
 

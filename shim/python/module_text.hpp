@@ -9,7 +9,7 @@ namespace cuwarden::shim {
 struct PythonModule {
   const char* name;     // name by which programs import the module
   const char* kept_as;  // name of the attribute of `sys` that holds the module
-  const char* text;     // source of the module
+  const char* text;     // Python source of the module
 };
 
 // cuwarden's Python modules. Each comes after the modules that it imports. The file that defines

@@ -17,12 +17,12 @@ namespace cuwarden::shim {
 // Kinds of blocks that DriverProbes allocates, by the call that allocates them. The values are bits
 // of a set.
 enum ProbeKinds : unsigned {
-  probe_device = 1u << 0,          // cuMemAlloc
-  probe_pinned = 1u << 1,          // cuMemHostAlloc
-  probe_managed = 1u << 2,         // cuMemAllocManaged
-  probe_stream_ordered = 1u << 3,  // cuMemAllocAsync in the default stream
-  probe_vmm = 1u << 4,             // cuMemCreate and cuMemMap
-  probe_array = 1u << 5,           // cuArrayCreate
+  probe_device = 1u << 0,          // blocks from cuMemAlloc
+  probe_pinned = 1u << 1,          // blocks from cuMemHostAlloc
+  probe_managed = 1u << 2,         // blocks from cuMemAllocManaged
+  probe_stream_ordered = 1u << 3,  // blocks from cuMemAllocAsync in the default stream
+  probe_vmm = 1u << 4,             // handles from cuMemCreate, and their mappings by cuMemMap
+  probe_array = 1u << 5,           // arrays from cuArrayCreate
 };
 
 // Blocks of memory to which only the driver has pointers. If a search for pointers finds an address
@@ -71,7 +71,7 @@ class DriverProbes {
   // Allocates managed blocks of 1 GiB, each of which begins a new range of the driver's addresses.
   // The driver keeps further records of the first block of a range.
   void add_new_ranges();
-  // The functions from here on allocate the blocks of one of ProbeKinds each.
+  // Allocates the blocks of kind probe_device. The functions below do so for one other kind each.
   void add_linear();
   void add_pinned();
   void add_managed();
@@ -79,20 +79,22 @@ class DriverProbes {
   void add_vmm(DeviceOrdinal device);
   void add_arrays();
 
-  // Memory of cuMemCreate: its handle, and the address at which it is mapped; 0: not mapped.
+  // Memory of cuMemCreate: its handle, and the start of the address range that was reserved for it;
+  // 0: none was reserved.
   struct Mapped {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
   };
   // the driver's own functions
   const driver::RealDriver& real_;
-  // result of blocks()
+  // Result of blocks(): all allocated blocks that are probes.
   std::vector<reachability::Block> blocks_;
   // Address (or handle) and kind of each block to be freed, except for those in mapped_.
   std::vector<std::pair<std::uint64_t, ProbeKinds>> made_;
-  // memory of cuMemCreate, to be freed
+  // Memory of cuMemCreate that the destructor frees.
   std::vector<Mapped> mapped_;
-  CUmemoryPool pool_ = nullptr;  // a memory pool made for one block; null: none
+  // A memory pool of CUDA, made for one block, that the destructor destroys; null: none was made.
+  CUmemoryPool pool_ = nullptr;
   // addresses that the program has freed
   const tracking::FreedAddresses& freed_;
 };

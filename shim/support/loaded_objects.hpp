@@ -113,8 +113,10 @@ class LoadedObject {
   const std::uint32_t* sysv_hash_ = nullptr;
   // Version of each symbol (DT_VERSYM); null if the object has no versions.
   const std::uint16_t* versions_ = nullptr;
-  std::span<const Elf64_Rela> calls_;   // relocations of the procedure linkage table
-  std::span<const Elf64_Rela> others_;  // relocations in other tables that name a symbol
+  // Relocations of the object's procedure linkage table (DT_JMPREL); empty if it has none.
+  std::span<const Elf64_Rela> calls_;
+  // Relocations of the object's table DT_RELA that name a symbol; empty if there are none.
+  std::span<const Elf64_Rela> others_;
 };
 
 namespace detail {
@@ -231,8 +233,8 @@ bool any_object_needed_by(const LoadedObject& object, Visit visit) {
   // Most objects whose needed libraries are followed, `object` included. Libraries beyond them are
   // visited, perhaps more than once, but what they need is not looked at.
   constexpr std::size_t reach = 1024;
-  // Positions in the load order of the objects that are followed. The array takes 2 KiB of the
-  // stack, which may be small.
+  // Indexes, in load order, of the objects whose needed libraries are looked at. The array takes
+  // 2 KiB of the stack, which may be small.
   std::uint16_t queue[reach];
   std::size_t queued = 0;
   queue[queued++] = static_cast<std::uint16_t>(detail::position_of(object));
@@ -256,7 +258,8 @@ bool any_object_needed_by(const LoadedObject& object, Visit visit) {
 
 template <class Visit>
 bool any_object_that_needs(const LoadedObject& object, Visit visit) {
-  constexpr std::size_t reach = 65;  // objects; bounds the memory on the stack (3 KiB)
+  // Most objects in `met`: `object`, and 64 objects that need it. `met` takes 3 KiB of the stack.
+  constexpr std::size_t reach = 65;
   struct {
     std::uintptr_t start;
     std::string_view soname, path;

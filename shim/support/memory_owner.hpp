@@ -14,9 +14,9 @@ namespace cuwarden::shim {
 // There is one object in a process.
 class MemoryOwner {
  public:
-  // Marks the memory as the calling process's. The mark is a page that the kernel fills with zeros
-  // in forked children. To be called by the shim's constructor, and again before recording starts.
-  // is_marked() tells if a call succeeded; later calls then do nothing.
+  // Marks the memory that the caller runs in as the calling process's. The mark is a page that the
+  // kernel fills with zeros in forked children. To be called by the shim's constructor, and again
+  // before recording starts. is_marked() tells if a call succeeded; later calls then do nothing.
   void mark() noexcept;
   // True if mark() has succeeded, so that the memory's owner is known. mark() fails if the kernel
   // cannot fill a page with zeros in forked children (MADV_WIPEONFORK): before Linux 4.14, if a
@@ -32,38 +32,42 @@ class MemoryOwner {
   }
   // Makes a forked child the owner of its memory, so that is_ours() becomes true. Calls
   // `begin_anew`, which must forget what the parent recorded. If several threads call at once, one
-  // does the work and the others wait for it. Does nothing if the memory is not marked, or if
-  // is_ours() is true already.
+  // does the work and the others wait for it. Does nothing if is_marked() is false, or if is_ours()
+  // is true already.
   void take_over(void (*begin_anew)()) noexcept;
 
-  // Returns the pid of the process that the memory belongs to; in a child of vfork, its parent's. 0
-  // if mark() has not succeeded, and in a forked child before take_over().
+  // Returns the pid of the process that owns the memory that the caller runs in. In a child of
+  // vfork, that is its parent. 0 if mark() has not succeeded, and in a forked child before
+  // take_over().
   int owner() const noexcept;
-  // True if the memory is the calling process's own. False in a child of vfork, in a forked child
-  // before take_over(), and if mark() has not succeeded. If the process that called take_over() has
-  // ended, the caller becomes the owner. Makes a system call.
+  // True if the memory that the caller runs in is its own process's. False in a child of vfork, in
+  // a forked child before take_over(), and if mark() has not succeeded. If the process that called
+  // take_over() has ended, the caller becomes the owner. Makes a system call.
   bool belongs_to_caller() const noexcept;
 
  private:
-  // State of the memory in this process. wiped (0): a forked child has not called take_over() yet.
+  // State of this process's memory. wiped (0): a forked child has not called take_over() yet.
   // ours: this process has claimed the memory. being_taken_over: a thread is inside take_over().
   enum class State : std::uint32_t { wiped, ours, being_taken_over };
   // A page that the kernel fills with zeros in forked children, so that a fork is noticed without
   // getpid, which would cost a system call.
   struct Page {
-    // State of the memory: 0 (wiped) in a forked child until it calls take_over().
+    // State of the process's memory: 0 (wiped) in a forked child until it calls take_over().
     std::atomic<State> state;
-    // Pid of the process that owns the memory; 0 in a forked child before take_over().
+    // Pid of the process that owns the memory in which this page lies; 0 in a forked child before
+    // take_over().
     std::atomic<int> owner;
-    // True if take_over() stored the owner's pid. The true owner may then be another process: a
-    // vforked child may have called take_over(), and the memory outlives that child.
+    // True if take_over() has stored `owner`, the pid of the memory's owner. The true owner may
+    // then be another process: a child of vfork, whose memory its parent goes on using, may have
+    // called take_over().
     std::atomic<bool> is_guess;
-    // Inode of the owner's pid namespace, if the owner has pid 1 there and its namespace is known;
-    // otherwise 0.
+    // Inode of the pid namespace of the process that called mark(), if that process has pid 1 there
+    // and the namespace is known; otherwise 0.
     std::uint64_t pid_namespace;
   };
 
-  std::atomic<Page*> page_{nullptr};  // null until mark() succeeds
+  // The page that tells whose the memory is; null until mark() has made it.
+  std::atomic<Page*> page_{nullptr};
 };
 
 }  // namespace cuwarden::shim

@@ -32,9 +32,9 @@ class MessageOutput {
   // and must outlive the object. Opens nothing.
   explicit MessageOutput(const char* file) noexcept;
 
-  // Tries if the target can be opened for writing. If it cannot, says so in one line on standard
-  // error, unless that was said before. A file that does not exist is no failure here: the first
-  // message creates it.
+  // Tries if the messages' target can be opened for writing. If not, says so in one line on
+  // standard error, unless that was said before. A file that does not exist is no failure here: the
+  // first message creates it.
   void complain_if_unusable() noexcept;
 
   // Writes the text `line`, which ends with a line feed, by one write(2) for each 4,096 bytes, so
@@ -52,18 +52,18 @@ class MessageOutput {
   // True if named_descriptor_ is open for writing and still leads to the file to which it led when
   // this object was made.
   bool is_still_writable() const noexcept;
-  // Says on standard error that the target takes no messages, at the first call only. `error`:
-  // errno of the failure.
+  // Says on standard error that the file that CUWARDEN_LOG names takes no messages. Only the first
+  // call does so. `error`: errno of the failure.
   void complain(int error) noexcept;
 
-  const char* const file_;  // path of the target; empty: standard error
-  // Descriptor of the program that the target names, such as 1 for /dev/stdout; -1 if the target is
-  // the path of another file.
+  const char* const file_;  // path of the file that gets the messages; empty: standard error
+  // Descriptor of the program that `file_` names, such as 1 for /dev/stdout; -1 if `file_` is the
+  // path of another file, or empty.
   int named_descriptor_ = -1;
   // Device of the file to which named_descriptor_ led when this object was made; 0 if inode_ is 0.
   dev_t device_ = 0;
   // Inode of the file to which named_descriptor_ led when this object was made. 0: the descriptor
-  // was closed, or the target names no descriptor.
+  // was closed, or `file_` names no descriptor.
   ino_t inode_ = 0;
   std::atomic<bool> complained_{false};  // true once complain() has written its line
 };

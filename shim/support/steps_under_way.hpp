@@ -21,24 +21,26 @@ namespace cuwarden::shim {
 class StepsUnderWay {
  public:
   // Counts a step that begins now, unless the ledger counts it (`is_recorded`), and stores its
-  // name. `name`: the step's name; empty: it has none, and the stored name stays.
+  // name. `name`: the step's name; empty: it has none, and the stored name stays. `self`: pid of
+  // the calling process.
   void begin(pid_t self, std::string_view name, bool is_recorded) noexcept;
-  // Forgets the stored name, because the named step has ended.
+  // Forgets the latest name of a step, because that step has ended. `self`: pid of the calling
+  // process.
   void end_name(pid_t self) noexcept;
   // Adds the steps that were counted here to the ledger, which has just been made, with the latest
-  // name; none are counted here afterwards.
+  // name; none are counted here afterwards. `self`: pid of the calling process.
   void hand_over(pid_t self, ledger::Writer&) noexcept;
 
  private:
   class Held;
-  // Forgets the parent's steps in a forked child. If there is a stored name, one step stays
-  // counted.
+  // Forgets the parent's steps in a forked child, except a named step that is under way: it stays
+  // counted. `self`: pid of the calling process. The caller has the lock `holder_`.
   void adopt(pid_t self) noexcept;
 
-  // A lock on the members below: pid of the process whose thread has it; 0: it is free. In a forked
-  // child, the parent's pid means free, too.
+  // Lock that guards all other members: pid of the process whose thread has the lock; 0: the lock
+  // is free. In a forked child, the parent's pid means free, too.
   std::atomic<pid_t> holder_{0};
-  pid_t owner_ = 0;          // pid of the process whose steps the members below count
+  pid_t owner_ = 0;          // pid of the process whose steps are counted here; 0: none yet
   std::uint64_t count_ = 0;  // number of steps that are not in a ledger
   // Start of the last step that is not in a ledger, as a time of tick_ns(); 0: it began with the
   // process.

@@ -15,7 +15,7 @@ namespace cuwarden::shim {
 // object in a process.
 class EndTurn {
  public:
-  // `clock`: the clock of all waits, which must outlive the object.
+  // `clock`: tells the time in all waits of this object's functions. It must outlive the object.
   explicit constexpr EndTurn(Clock& clock = system_clock) noexcept
       : clock_(clock), writing_(clock) {}
 
@@ -88,7 +88,7 @@ class EndTurn {
   // ten seconds, and the time that set_symbol_time() allows for names.
   std::uint64_t longest_wait_ns() const noexcept;
 
-  Clock& clock_;         // the clock of all waits
+  Clock& clock_;         // tells the time in all waits of the functions
   WritingTurn writing_;  // the turn of the thread that writes a report
   // True if the report that a thread writes now is the process's last one.
   std::atomic<bool> writes_last_{false};

@@ -22,7 +22,7 @@ class WritingTurn {
   // `not_given`: another thread has kept the turn for the whole wait.
   enum class Answer { taken, taken_over, interrupted, not_given };
 
-  // `clock`: the clock of all waits, which must outlive the object.
+  // `clock`: tells the time in all waits of take(). It must outlive the object.
   explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
 
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
@@ -31,18 +31,18 @@ class WritingTurn {
   // handler runs within the writing. To be called inside a hooked call or an OwnWork (a scope of
   // cuwarden's own work).
   Answer take(std::uint64_t longest_ns) noexcept;
-  // Ends the calling thread's turn, and wakes threads that wait in take().
+  // Ends the calling thread's turn to write, and wakes threads that wait in take().
   void give_back() noexcept;
 
-  // True if no thread has the turn.
+  // True if no thread has the turn to write.
   bool is_free() const noexcept { return writer_.load() == 0; }
-  // True if the calling thread has the turn.
+  // True if the calling thread has the turn to write.
   bool is_callers() const noexcept;
-  // True if no thread has the turn, or if the thread that has it has ended.
+  // True if no thread has the turn to write, or if the thread with the turn has ended.
   bool is_free_or_ended() const noexcept;
 
-  // Takes the turn from the thread that has it, if one does; then the turn is free. To be called in
-  // a forked child, which has none of its parent's threads.
+  // Makes the turn to write free, whether a thread had it or not. To be called in a forked child,
+  // which has none of its parent's threads.
   void reset() noexcept;
 
  private:
@@ -51,12 +51,12 @@ class WritingTurn {
   // for the case that `writer` is the calling thread.
   bool is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept;
 
-  Clock& clock_;  // the clock of all waits
-  // Kernel's id of the thread that has the turn; 0 if none has it.
+  Clock& clock_;  // tells the time in all waits of take()
+  // Kernel's id of the thread that has the turn to write; 0 if no thread has it.
   std::atomic<std::uint32_t> writer_{0};
   // Canary on the stack of the thread `writer_`: that of the hooked call or OwnWork in which the
   // thread took the turn. If the canary is damaged, the thread has left its writing by a longjmp.
-  // Null if no thread has the turn, or while a thread is taking it.
+  // Null if no thread has the turn to write, or while a thread is taking it.
   std::atomic<const hooks::CallCanary*> canary_{nullptr};
 };
 

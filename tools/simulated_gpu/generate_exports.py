@@ -86,7 +86,13 @@ def prototypes_of(compiler, include, prototype, source):
 
 
 def entry_of(name, prototypes, implemented):
-    """Returns the name of the entry that the exported function `name` calls; None if there is none."""
+    """Returns the name of the function in the sources (an entry) that the exported function `name` calls.
+
+    Returns None if the sources have no such function.
+
+    prototypes   The functions of CUDA's headers, as prototypes_of() returns them.
+    implemented  Names of the entries in the sources, without _ptsz and _ptds.
+    """
     plain = PER_THREAD.sub("", name)
     for target in (plain, plain + "_v2"):
         if target in implemented and prototypes[target].types() == prototypes[name].types():
@@ -99,6 +105,9 @@ def lookup_rows(include, prototypes):
 
     From CUDA version `version` on, the name `base` (such as cuMemAlloc) means the exported function `symbol`
     (such as cuMemAlloc_v2). `per_thread` is its form for the per-thread default stream; None: it has none.
+
+    include     The toolkit's folder of headers.
+    prototypes  The functions of CUDA's headers, as prototypes_of() returns them.
     """
     text = ""
     for header in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"):

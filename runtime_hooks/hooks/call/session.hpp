@@ -30,7 +30,7 @@ using tracking::submitted_graphs;
 // the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
-  // Is called when an allocation could not be recorded, so that the ledger is incomplete.
+  // Listener that is called when an allocation could not be recorded: the ledger is incomplete.
   tracking::CompletenessListener& completeness;
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.

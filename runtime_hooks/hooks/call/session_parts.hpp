@@ -59,7 +59,7 @@ class MemoryParts {
   }
 
  private:
-  Session& session_;  // the session to which the parts belong
+  Session& session_;  // the recording of the process's CUDA calls, which owns all its parts
 };
 
 // The parts of a Session (the recording of a process's CUDA calls) for hooks of calls that make
@@ -109,7 +109,7 @@ class GraphParts {
   bool capture_begins(CUstream, bool per_thread, CUstreamCaptureMode) const noexcept;
 
  private:
-  Session& session_;  // the session to which the parts belong
+  Session& session_;  // the recording of the process's CUDA calls, which owns all its parts
 };
 
 // The parts of a Session (the recording of a process's CUDA calls) for hooks of contexts, streams,
@@ -167,7 +167,7 @@ class ExecutionParts {
   }
 
  private:
-  Session& session_;  // the session to which the parts belong
+  Session& session_;  // the recording of the process's CUDA calls, which owns all its parts
 };
 
 }  // namespace cuwarden::hooks

@@ -89,10 +89,10 @@ class ContextCreation {
 
   // the program's call, which makes the context
   HookedCall& call_;
-  // the measurement of the driver's call
+  // measurement of the device memory that the driver's call takes for the context
   ImplicitSpan span_;
   const DeviceOrdinal device_;  // the device on which the context is made
-  bool further_ = false;        // true if the device had a context before the call
+  bool further_ = false;        // true if the device had a context before the program's call
 };
 
 }  // namespace cuwarden::hooks

@@ -79,8 +79,8 @@ class ImplicitSpan {
   // Stores when the measured call begins and how many bytes of the device this process holds.
   // confirmed() needs both, since another process may change the device's memory during the call.
   void expect_neighbours() noexcept;
-  // Makes the state after the measured call the device's base, from which later calls are measured.
-  // `taken`: bytes that the call took; none if unknown.
+  // Sets the device's base, the reading of free memory from which later calls are measured, to that
+  // after the measured call. `taken`: bytes that the call took; none if unknown.
   void set_base(std::optional<std::int64_t> taken) noexcept;
   // Returns the bytes that the call took, which are `taken` unless this process's own figure (NVML)
   // says otherwise. Returns none, and makes is_doubtful() true, if another process may have changed

@@ -65,8 +65,9 @@ class FirstLaunch {
   // Returns the bytes of local memory that each thread of the kernel needs; null if the driver does
   // not say.
   std::optional<std::uint64_t> local_bytes() const noexcept;
-  // Ends a measurement that began before local_bytes(), and enters what that took as the kernel's
-  // code. Does nothing if no measurement is under way.
+  // Ends the measurement that began before the call of local_bytes(), by which the driver may load
+  // the kernel's code. Enters the bytes that local_bytes() took into the ledger as that code's.
+  // Does nothing if no measurement is under way.
   void measure_code() noexcept;
   // Returns true if the launch seems to have been captured into a graph instead of being run. Then
   // also notes the kernel's need of local memory, for the graph's instantiation. `taken`: bytes of
@@ -89,7 +90,7 @@ class FirstLaunch {
   void code_loaded(std::optional<std::int64_t> bytes) noexcept;
   HookedCall& call_;                   // the program's call, which launches the kernel
   const CUfunction kernel_;            // the launched kernel
-  const std::uint64_t block_threads_;  // number of threads of a block; 0: unknown
+  const std::uint64_t block_threads_;  // number of threads of a block of the launch; 0: unknown
   ImplicitSpan span_;                  // the measurement of the launch
   // The current context at the launch, and its device.
   CurrentContext here_;
@@ -129,8 +130,10 @@ class GraphInstantiation {
   void done(CUgraphExec) noexcept;
 
  private:
-  // Returns the part of the bytes that the instantiation took for kernels: local memory or the heap
-  // of device-side malloc. Both 0 if the amount fits neither.
+  // Returns the part of `taken` that the driver took for the graph's kernels: for local memory or
+  // for the heap of device-side malloc. The part is 0 if `taken` fits neither of them. Otherwise
+  // also notes that the context now has that local memory or heap. `taken`: bytes of device memory
+  // that the instantiation took.
   ledger::ImplicitChange kernels_part(std::int64_t taken) noexcept;
 
   HookedCall& call_;   // the program's call, which instantiates the graph

@@ -20,7 +20,7 @@ class ObjectSpan {
   // `call`: the program's hooked call, which must outlive this object.
   explicit ObjectSpan(HookedCall& call, When = When::within_budget) noexcept;
 
-  // True if the call is measured.
+  // True if the constructor has begun a measurement of the driver's call that has not ended yet.
   bool has_begun() const noexcept { return span_.has_begun(); }
   // Ends the measurement, and records the object that the driver's call has made. To be called
   // right after that call, if it succeeded. Must not be called if the program's call is not
@@ -36,9 +36,9 @@ class ObjectSpan {
   // back; none if the call was not measured.
   tracking::Taken taken() noexcept;
 
-  // The program's call, which makes or uses the object.
+  // The program's call, which makes or uses a stream, a module or an executable graph.
   HookedCall& call_;
-  // The measurement of the driver's call.
+  // Measurement of the device memory that the driver's call takes.
   ImplicitSpan span_;
   // The context that was current before the driver's call, and its device.
   tracking::CurrentContext here_;
@@ -60,15 +60,15 @@ class ObjectEnd {
   void done(CUresult) noexcept;
 
  private:
-  // The program's call, which ends the object.
+  // The program's call, which destroys the stream, module or executable graph.
   HookedCall& call_;
-  // The measurement of the driver's call.
+  // Measurement of the device memory that the driver's call gives back.
   ImplicitSpan span_;
-  // The object that ends.
+  // The stream, module or executable graph that the program destroys.
   const tracking::ImplicitObject object_;
-  // The object's record and device, from before the driver's call.
+  // Record and device of `object_`, which were looked up before the driver's call.
   tracking::ImplicitObjects::Ending ending_;
-  // True if the object is on the current device, the only one that is measured.
+  // True if `object_` is on the current context's device. Only that device is measured.
   bool is_here_ = false;
 };
 

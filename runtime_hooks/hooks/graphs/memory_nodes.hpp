@@ -23,8 +23,9 @@ class NodeMakers {
  public:
   // The program's call that made an allocation node of a graph.
   struct Maker {
-    GroupId group;  // The ledger's group of the call; 0: the ledger had no room for a group.
-    std::uint64_t bytes = 0;  // Bytes that the node allocates.
+    // The ledger's group for the program's call; 0: the ledger had no room for a group.
+    GroupId group;
+    std::uint64_t bytes = 0;  // Bytes that the node allocates at each launch of its graph.
     std::uint64_t order = 0;  // Number of the node among all nodes ever entered, from 1.
   };
   // Most nodes of one address that the table keeps.
@@ -48,39 +49,41 @@ class NodeMakers {
   // rows of each hash bucket form a list.
   struct Node {
     std::uint64_t address = 0;  // the address that the graph node allocates; 0: never used
-    Maker maker;                // the call that made the graph node
-    // Number (index plus 1) of the next older row in the same bucket; 0 if there is none.
+    Maker maker;                // the program's call that made the graph node
+    // Number (index in nodes_ plus 1) of the next older row in this row's hash bucket; 0 if there
+    // is none.
     std::uint16_t next = 0;
   };
   // Returns the index of the hash bucket for nodes with this address.
   static std::size_t bucket_of(std::uint64_t address) noexcept {
     return hash_pair(address, 0) % buckets;
   }
-  // Takes the row out of the list of its bucket. The caller holds `lock_`.
+  // Takes `Node`, a row of nodes_, out of the list of its hash bucket. The caller holds `lock_`.
   void unlink(Node&) noexcept;
 
   // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
-  // Protects the table of nodes. While it is held, no other lock is taken, and neither the driver
-  // nor the program is called.
+  // Guards the table of nodes. While a thread holds the lock, it takes no other lock, and calls
+  // neither the driver nor the program.
   FutexLock lock_;
   // Index in `nodes_` of the row that the next node is written to. It then moves on by one row, and
   // from the last row to the first. If eight rows have the new node's address already, the node is
   // written to the earliest of those rows, and the index stays. So a row that is next in turn may
   // hold a newer node than other rows do.
   std::size_t oldest_ = 0;
-  std::uint64_t made_ = 0;  // Number of nodes that were ever entered.
-  // For each bucket, the number (index plus 1) of its latest row; 0 if it is empty.
+  std::uint64_t made_ = 0;  // Number of nodes that were ever entered into the table.
+  // For each hash bucket, the number (index in nodes_ plus 1) of its latest row; 0 if the bucket is
+  // empty.
   std::uint16_t first_[buckets]{};
-  // The rows of the table, which buckets refer to by their numbers.
+  // Rows of the table: one for each node. A row's number is its index plus 1.
   Node nodes_[limit]{};
 };
 
 // One allocation or one free that each launch of an executable graph does.
 struct Effect {
-  std::uint64_t exec = 0;     // The executable graph: its CUgraphExec.
-  std::uint64_t address = 0;  // The address that is allocated or freed.
-  std::uint64_t bytes = 0;    // Bytes that are allocated; 0 for a free.
+  std::uint64_t exec = 0;     // The executable graph: its CUgraphExec; 0: there is no effect.
+  std::uint64_t address = 0;  // Start of the memory that a launch allocates or frees.
+  std::uint64_t bytes = 0;    // Bytes that a launch allocates; 0 for a free.
   GroupId group;  // The ledger's group for the memory; 0 for a free, or if the ledger had no room.
   bool allocates = false;  // True for an allocation, false for a free.
 };
@@ -128,8 +131,8 @@ class ExecEffects {
     // The allocation or free. In rows that forget() has emptied, and in rows that were never used,
     // it is Effect{}, whose `exec` is 0.
     Effect effect;
-    // Number (index plus 1) of the next row in the same bucket, or in the list of emptied rows; 0
-    // if there is none.
+    // Number (index in rows_ plus 1) of the next row in this row's list: that of its hash bucket,
+    // or of emptied rows. 0 if there is none.
     std::uint16_t next = 0;
   };
   // Returns the index of the hash bucket for effects of the graph `exec`.
@@ -143,16 +146,18 @@ class ExecEffects {
 
   // Result of left(): true once a thread could not take `lock_`.
   std::atomic<bool> left_{false};
-  // Guards all rows and lists of the table. The driver and the program are not called while it is
-  // held.
+  // Guards the table of effects: its rows and lists. While a thread holds the lock, it calls
+  // neither the driver nor the program.
   FutexLock lock_;
-  // Number (index plus 1) of the first row in the list of emptied rows; 0 if there is none.
+  // Number (index in rows_ plus 1) of the first row in the list of emptied rows; 0: the list is
+  // empty.
   std::uint16_t free_ = 0;
   // Number of rows that were ever in use, including emptied ones: the first ones of `rows_`.
   std::uint16_t used_ = 0;
-  // For each bucket, the number (index plus 1) of its first row; 0 if it is empty.
+  // For each hash bucket, the number (index in rows_ plus 1) of its first row; 0 if the bucket is
+  // empty.
   std::atomic<std::uint16_t> first_[buckets]{};
-  // The rows of the table, which lists refer to by their numbers.
+  // Rows of the table: one for each effect. A row's number is its index plus 1.
   Row rows_[limit]{};
 };
 

@@ -10,7 +10,7 @@ namespace cuwarden::simulated_gpu {
 
 // An exported function of the simulated driver. Each function has one static object of this type.
 struct CallSite {
-  const char* name;  // Full name of the function, such as cuMemAlloc_v2.
+  const char* name;  // Full name of the exported function, such as cuMemAlloc_v2.
   // Result of looking for the function in the rules of CUWARDEN_SIM_FAIL. 0: not yet looked up; 1:
   // no rule names it; 2: a rule names it.
   std::atomic<int> inspected{0};

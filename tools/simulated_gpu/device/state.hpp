@@ -117,7 +117,7 @@ struct Range {
   // device memory of arrays and of modules' variables; otherwise 0.
   unsigned flags = 0;
   unsigned long long buffer_id = 0;  // CU_POINTER_ATTRIBUTE_BUFFER_ID: unique in this process.
-  bool in_slab = false;              // True if the range is a part of a slab.
+  bool in_slab = false;              // True if the range is a part of a slab, a 2 MiB page.
   // Value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS; stored, but without effect.
   bool sync_memops = false;
   // Only for kind `stream_ordered`: the memory pool that owns the block.
@@ -175,16 +175,18 @@ class RangeTable {
 // used until the program has synchronised with the stream in which it was freed.
 struct DeferredFree {
   Range range;  // A copy of the entry that cuMemFreeAsync has removed from the RangeTable.
-  Stream* stream = nullptr;  // The stream in which cuMemFreeAsync freed the memory.
+  // The stream in which cuMemFreeAsync freed the memory of `range`; not owned, and never null.
+  Stream* stream = nullptr;
 };
 
 // Device memory that a context has taken for its objects of one kind, such as streams. The driver
 // takes whole pages (2 MiB). It keeps the pages of destroyed objects for later objects until the
 // context ends (measured).
 struct ObjectMemory {
-  std::size_t used_bytes = 0;  // Bytes of the context's live objects of this kind.
-  // Bytes of the pages that the context has taken from the device for objects of this kind, those
-  // of destroyed objects included. Never falls; a multiple of 2 MiB.
+  // Bytes of the context's live objects of one kind, such as streams.
+  std::size_t used_bytes = 0;
+  // Bytes of the pages that the context has taken from the device for objects of one kind, such as
+  // streams. Pages of destroyed objects are included. Never falls; a multiple of 2 MiB.
   std::size_t held_bytes = 0;
 };
 

@@ -14,8 +14,8 @@ struct PhysicalHandle {
   CUmemAllocationProp properties{};
   Device* device = nullptr;  // The device that has the memory; null for host memory.
   std::size_t size = 0;      // Bytes of the memory behind the handle.
-  // Address in this process at which the simulator itself has mapped the memory. Mappings for the
-  // program are made from this one (mremap). Null once the memory was freed.
+  // Address in this process at which the simulator itself has mapped the handle's memory. Mappings
+  // for the program are made from this one (mremap). Null once the memory was freed.
   void* window = nullptr;
   // Descriptor of the file that contains the memory, if the handle may be exported or was imported;
   // otherwise -1. Closed when the memory is freed.

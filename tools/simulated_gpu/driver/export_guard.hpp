@@ -45,8 +45,9 @@ struct LookupRow {
   // CUDA version from which on the row holds, such as 3020 for 3.2. The next row with an equal name
   // holds from its own version on.
   int since;
-  void* plain;  // Address of the function with the legacy default stream.
-  // Address of the function with the thread's own default stream; null if there is none.
+  void* plain;  // Address of the row's function in the form with the legacy default stream.
+  // Address of the row's function in the form with the thread's own default stream (_ptsz, _ptds);
+  // null if it has no such form.
   void* per_thread;
 };
 // The table from which the simulated cuGetProcAddress answers; generated from CUDA's headers.

@@ -53,7 +53,7 @@ class AddressArena {
   void insert_gap(CUdeviceptr start, std::size_t size);
 
   std::size_t region_size_;  // Bytes of addresses that are reserved from the system at a time.
-  bool prepared_ = false;    // True once prepare() has succeeded.
+  bool prepared_ = false;    // True once prepare() has reserved the first region.
   // Start and size in bytes of each region of addresses that is reserved from the system.
   std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
   std::map<CUdeviceptr, std::size_t> gaps_;  // Start → bytes of each free range of addresses.

@@ -64,7 +64,7 @@ class DeviceShare {
   static constexpr int kDevices = 64;  // Most devices of the machine.
   // A slot of the shared file: the device memory that one process holds.
   struct Slot {
-    std::atomic<int> pid;  // Id of the process that took the slot last.
+    std::atomic<int> pid;  // Id of the process that took this slot last; 0: none did.
     // Bytes that the process holds of each device, by the device's number in the machine.
     std::atomic<std::size_t> used[kDevices];
   };

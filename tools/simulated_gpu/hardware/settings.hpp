@@ -22,18 +22,18 @@ constexpr std::size_t kGiB = 1024 * kMiB;  // Bytes of a GiB.
 struct FaultRule {
   // Says which calls of the rule's function fail; n is the number in the rule's text.
   enum class Calls {
-    nth,        // The n-th call alone fails.
-    every_nth,  // Each n-th call fails.
-    from_nth,   // The n-th call and all after it fail.
-    // The device is lost with the n-th call: that call and all later calls of all functions that
-    // need a device fail.
+    nth,        // Only call number n of the rule's function fails.
+    every_nth,  // Each call of the rule's function fails whose number is a multiple of n.
+    from_nth,   // Call number n of the rule's function and all its later calls fail.
+    // The device is lost with call number n of the rule's function: that call and all later calls
+    // of all functions that need a device fail.
     lost,
   };
   // Name of the function: the full name, or the name without _vN, _ptsz or _ptds.
   std::string function;
   // Number of the call, from 1, to which `calls` refers; 0 (`*` in the rule): every call fails.
   unsigned long long n = 0;
-  Calls calls = Calls::nth;  // Calls that fail, by their number n; unused if n is 0.
+  Calls calls = Calls::nth;  // Calls of `function` that fail, by `n`; unused if `n` is 0.
   int code = 2;  // The CUresult that failing calls return; 2 is CUDA_ERROR_OUT_OF_MEMORY.
   // Action that replaces the failure of a call. With Calls::lost, `hang` is the action of the calls
   // after the one with which the device was lost.
@@ -44,7 +44,7 @@ struct FaultRule {
     signal,
     hang,  // The call takes the simulated driver's lock and never returns.
   };
-  Instead instead = Instead::nothing;  // Action of the calls that the rule names.
+  Instead instead = Instead::nothing;  // Action that replaces the failure of the rule's calls.
 };
 
 // One rule of CUWARDEN_SIM_LOCAL_MEMORY, `part-of-kernel-name:bytes`: the local memory that some

@@ -48,7 +48,7 @@ class Slab {
   // if `units` is 0. Sets `largest` to the number of units in the longest run.
   unsigned find(unsigned units, unsigned& largest) const;
 
-  // A bit for each unit, by its index: 1 if the unit is taken.
+  // A bit for each unit of 512 bytes of the slab, by its index: 1 if the unit is taken.
   std::array<std::uint64_t, kUnits / 64> taken_{};
   unsigned used_ = 0;          // Number of units of the slab that are taken.
   unsigned largest_ = kUnits;  // Number of units in the longest run of free units.
