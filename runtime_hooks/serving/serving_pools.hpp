@@ -230,8 +230,8 @@ class ServingPools final : public tracking::ReadingListener {
   // turns the pool on for the device once more than 2 % of the device's memory is locked. Locked
   // memory was freed by the program, but lies in slabs (2 MiB units of the driver) that are partly
   // live. The pool stays off if the process shares memory by IPC handles. Does nothing if the
-  // settings turn the pool off. Returns true if pages were given back. To be called after the
-  // device's free memory was read.
+  // settings turn the pool off, or once the process is ending. Returns true if pages were given
+  // back. To be called after the device's free memory was read. The last argument is not used.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
@@ -320,9 +320,9 @@ class ServingPools final : public tracking::ReadingListener {
   std::uint64_t meshable_bytes(DeviceOrdinal, std::uint64_t live_bytes) noexcept;
   // Returns the reason why the program's calls so far forbid moving memory; null: none.
   std::optional<Notice> obstacle_met() noexcept;
-  // Returns the reason why memory must not be moved; null: none. It is the one of obstacle_met();
-  // or a loaded library may use device memory without calls that cuwarden sees; or a loaded object
-  // is linked with driver functions that cuwarden does not know.
+  // Returns the reason why memory must not be moved; null: none. Reasons are those that
+  // obstacle_met() finds; a loaded library that may use device memory without calls that cuwarden
+  // sees; and a loaded object that is linked with driver functions that cuwarden does not know.
   std::optional<Notice> mesh_obstacle() noexcept;
   // Returns the memory by which spilling would serve the request (`Allocation`): size, device,
   // context and kind, without an address. Null if host memory must not serve the request.
@@ -350,8 +350,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Requests that the pool has served since note_pool_now_and_then() last wrote the pool's figures
   // to the ledger; at most 15.
   std::atomic<std::uint32_t> calls_since_noted_{0};
-  // Sum of the bytes that the device lacked for refused requests, over those calls of mesh() that
-  // have freed memory.
+  // Sum of the bytes that the device lacked for refused requests, over all calls of mesh() that
+  // freed memory for a known need. Later calls free as much in advance if that needs no pause.
   std::atomic<std::uint64_t> mesh_needed_bytes_{0};
   // The last result that meshable_bytes() has found.
   std::atomic<std::uint64_t> meshable_bytes_{0};
@@ -362,8 +362,8 @@ class ServingPools final : public tracking::ReadingListener {
   // CUDA ordinal of the device of meshable_bytes()'s last result; -1: there was none.
   std::atomic<std::int32_t> meshable_device_{-1};
   std::atomic<bool> is_ending_{false};  // true once the process has begun to end
-  // True once the program has made a handle to memory of the pool. No memory of the pool may then
-  // be moved.
+  // True once the program has made a handle by which other processes may reach the pool's memory.
+  // No memory of the pool may then be moved.
   std::atomic<bool> is_reached_{false};
   // True once the process is known to share memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};

@@ -13,8 +13,8 @@ namespace cuwarden::ledger {
 // The occasion on which a device's free memory was last read.
 enum class ReadingAt : std::uint32_t {
   never,      // the device's memory was not read so far
-  last_call,  // the last reading was made during a recorded call
-  exit,       // the last reading was made at the process's end
+  last_call,  // the device's memory was last read during a recorded call
+  exit,       // the device's memory was last read at the process's end
 };
 // A device that the process used, and the last reading of its memory.
 struct Device {
@@ -22,9 +22,12 @@ struct Device {
   std::int32_t ordinal;              // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16];             // the device's UUID; zeros: unknown
   char name[128];  // the device's name, which ends with a zero byte; empty: unknown
-  std::atomic<std::uint32_t> version;  // seqlock: odd while the reading or implicit memory changes
-  std::atomic<std::uint32_t> at;       // ReadingAt: occasion of the last reading
-  std::atomic<std::uint64_t> time_ns;  // time of the last reading since process start
+  // Seqlock of the figures of the last reading of the device's memory, and of the bytes that the
+  // driver took by itself: odd while they change.
+  std::atomic<std::uint32_t> version;
+  std::atomic<std::uint32_t> at;  // ReadingAt: occasion of the last reading of the device's memory
+  // Time of the last reading of the device's memory, in ns since process start.
+  std::atomic<std::uint64_t> time_ns;
   // Size and free bytes of the device's memory in the last reading.
   std::atomic<std::uint64_t> total_bytes, free_bytes;
   // Bytes of the device that this process occupied when the device's memory was last read.
@@ -48,7 +51,8 @@ struct Device {
   std::atomic<std::uint64_t> arena_held_bytes, arena_live_bytes;
   // Number and bytes of the requests that cuwarden's pool has served so far.
   std::atomic<std::uint64_t> arena_served_count, arena_served_bytes;
-  std::atomic<std::uint64_t> arena_returned_bytes;  // bytes that the pool gave back to the driver
+  // Bytes that cuwarden's pool gave back to the driver so far.
+  std::atomic<std::uint64_t> arena_returned_bytes;
   // Number of times that meshing made a page of addresses share memory with another page. When two
   // pages come to share memory, both count.
   std::atomic<std::uint64_t> arena_meshed_pages;
@@ -79,7 +83,7 @@ struct Device {
   std::atomic<std::uint64_t> lent_first_context_bytes, lent_context_bytes;
   // Most bytes of local memory that one thread of a kernel needs (ImplicitBytes::largest_local).
   std::atomic<std::uint64_t> largest_local_bytes;
-  // Mangled name of the kernel that needs largest_local_bytes; empty: unknown.
+  // Mangled name of the kernel that needs most local memory (largest_local_bytes); empty: unknown.
   StringRef largest_local_kernel;
 };
 

@@ -22,8 +22,9 @@ struct FrameworkPool {
   StringRef pool;  // name of the framework's pool; empty: its main pool on the device
   // Row of the incident at which the figures were given; 0: they are the latest figures.
   std::uint32_t incident;
-  std::uint32_t stack;                 // the call stack's row in the stacks table; 0: a whole pool
-  std::atomic<std::uint64_t> time_ns;  // time of the figures since process start
+  std::uint32_t stack;  // the call stack's row in the stacks table; 0: a whole pool
+  // Time at which the framework gave the figures, in ns since process start.
+  std::atomic<std::uint64_t> time_ns;
   std::atomic<std::uint64_t> reserved_bytes;   // bytes that the framework has taken from CUDA
   std::atomic<std::uint64_t> allocated_bytes;  // bytes of the blocks in use
   std::atomic<std::uint64_t> allocated_count;  // number of the blocks in use
@@ -50,8 +51,8 @@ struct FrameworkFigures {
   std::uint64_t reserved_bytes = unknown_value;   // bytes that the framework has taken from CUDA
   std::uint64_t allocated_bytes = unknown_value;  // bytes of the blocks that are handed out
   std::uint64_t allocated_count = unknown_value;  // number of blocks that are handed out
-  // Highest value of allocated_bytes so far. Frameworks::store(), if it is given unknown_value,
-  // keeps the highest allocated_bytes that it was given.
+  // Highest value of allocated_bytes so far. If the framework does not give this figure,
+  // Frameworks::store() stores the highest allocated_bytes of all its calls for the memory.
   std::uint64_t peak_allocated_bytes = unknown_value;
   // Number of free blocks in segments (units that the framework takes from CUDA) that are partly in
   // use.

@@ -23,14 +23,15 @@ inline constexpr std::uint64_t smallest_useful_file_bytes = std::uint64_t{64} <<
 // the file, its reserved size, and the size of one row. All are in bytes; a heap has rows of 1
 // byte.
 struct RegionExtent {
-  std::uint64_t offset = 0, capacity_bytes = 0;  // start in the file; reserved size; in bytes
-  std::uint32_t row_bytes = 0;                   // size of a row in bytes; 1 for a heap of bytes
+  // Start of the region in the ledger's file, and size reserved for the region; both in bytes.
+  std::uint64_t offset = 0, capacity_bytes = 0;
+  std::uint32_t row_bytes = 0;  // size of a row in bytes; 1 for a heap of bytes
 };
 
 // The division of a ledger's file among its regions (tables and heaps of bytes).
 struct Geometry {
   std::array<RegionExtent, region_count> regions;  // each region's extent, at index_of(its id)
-  std::uint64_t total_bytes = 0;  // size of the file; 0: no division fits the limit
+  std::uint64_t total_bytes = 0;  // size of the ledger's file; 0: no division fits the limit
 };
 
 // Returns the region's index in Geometry::regions and Header::regions.

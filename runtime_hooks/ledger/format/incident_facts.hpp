@@ -50,7 +50,7 @@ struct IncidentFacts {
 // A group of this process's allocations (with the same stack, function, kind and device) that held
 // much memory on the device of a refused request (or on the host) at the moment of the refusal.
 struct IncidentHolding {
-  GroupId group;                       // the group; 0: none
+  GroupId group;                       // row of the group in the groups table; 0: none
   std::uint64_t count = 0, bytes = 0;  // number of the group's live allocations; their bytes
   // Rate at which the group's live bytes grew in the last three quarters of the time since its
   // oldest live allocation. Null: they do not grow steadily, or the rate was not determined.
@@ -67,7 +67,7 @@ struct OtherProcess {
   std::uint32_t pid = 0, parent = 0;  // pid of the process and of its parent; parent 0: unknown
   // Bytes of the device that the process uses; unknown_value: not known.
   std::uint64_t bytes = unknown_value;
-  SeenBy seen_by = SeenBy::nvml;           // the way in which the process was found
+  SeenBy seen_by = SeenBy::nvml;           // way in which the process was found to use the device
   RunState run_state = RunState::unknown;  // state of the process at the refusal
   // True if the process's uid is known, and is not that of the process with the refused request.
   bool is_of_another_user = false;
@@ -100,7 +100,8 @@ class NamedProcesses {
     ++named;
     all_[size_++] = process;
   }
-  // Returns the kept processes, in the order in which they were added.
+  // Returns the processes that were not only counted (at most 3 for each SeenBy), in the order in
+  // which they were added.
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
   // Returns the number of the processes that were found in the way `seen_by`, were in this state,
   // and were only counted, so that all() lacks them.
@@ -109,11 +110,11 @@ class NamedProcesses {
   }
 
  private:
-  // Most processes that are kept for each way in which they were found (SeenBy).
+  // Most entries of all_ for each way in which processes are found (SeenBy).
   static constexpr std::size_t most_each = 3;
-  // The kept processes: the first size_ entries.
+  // The processes that were not only counted. The first size_ entries are in use.
   std::array<OtherProcess, most_each * seen_by_count> all_{};
-  std::array<std::size_t, seen_by_count> named_{};  // entries of all_ in use, by SeenBy
+  std::array<std::size_t, seen_by_count> named_{};  // number of entries of all_ in use, by SeenBy
   // Number of processes that were only counted, by SeenBy and RunState.
   std::array<std::array<std::size_t, run_state_count>, seen_by_count> unnamed_{};
   std::size_t size_ = 0;  // number of entries of all_ in use
@@ -131,7 +132,7 @@ struct SlabClassRow {
 // One of the driver's slabs when a request was refused, on the request's device. A slab is a 2 MiB
 // unit from which the driver cuts small allocations.
 struct SlabRow {
-  DeviceAddress address;  // start of the slab
+  DeviceAddress address;  // address of the slab's first byte
   // Number, and sum of the requested bytes, of the live allocations in the slab.
   std::uint64_t live_count = 0, live_bytes = 0;
 };

@@ -166,10 +166,12 @@ enum class SeenBy : std::uint8_t {
 inline constexpr std::uint8_t seen_by_count = 2;  // number of enumerators of SeenBy
 // The state of another process that used the device of a refused request, as /proc tells it.
 enum class RunState : std::uint8_t {
-  unknown,  // /proc does not tell the state
-  alive,    // runs, sleeps or is stopped
-  zombie,   // has ended, and its parent has not reaped it (Z)
-  stuck,    // was sent SIGKILL, and a thread of it stays in the kernel, where no signal ends it (D)
+  unknown,  // /proc does not tell the process's state
+  alive,    // the process runs, sleeps or is stopped
+  zombie,   // the process has ended, and its parent has not reaped it (Z)
+  // The process was sent SIGKILL, but a thread of it stays in the kernel, where no signal ends the
+  // thread (D).
+  stuck,
 };
 inline constexpr std::uint8_t run_state_count = 4;  // number of enumerators of RunState
 
@@ -179,9 +181,10 @@ struct IncidentProcess {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t incident;            // the incident's row in the incidents table
   std::uint32_t pid, parent;         // pid of the process and of its parent; parent 0: unknown
-  std::uint64_t bytes;               // bytes of the device in its use; unknown_value: not known
-  std::int64_t start_realtime_ns;    // start of the process, since 1970; 0: unknown
-  SeenBy seen_by;                    // the way in which the process was found
+  // Bytes of the device that the process uses; unknown_value: not known.
+  std::uint64_t bytes;
+  std::int64_t start_realtime_ns;  // start of the process, since 1970; 0: unknown
+  SeenBy seen_by;                  // the way in which the process was found to use the device
   // The process's state at the incident's first refusal: alive, a zombie, or stuck in the kernel
   // after a SIGKILL. RunState::unknown: it could not be read.
   RunState run_state;

@@ -74,17 +74,18 @@ enum class RegionId : std::uint8_t {
   steps,         // table of the marks of the program's steps: rows of type StepMark
   frameworks,    // table of figures that frameworks give of their memory: FrameworkPool
 };
-inline constexpr std::size_t region_count = 26;  // number of regions of the file
+inline constexpr std::size_t region_count = 26;  // number of regions of the ledger's file
 
-// The part of the file that one table (or heap of bytes) occupies, and how much of that is in use.
+// The part of the ledger's file that one region (a table, or a heap of bytes) occupies, and the
+// number of its rows in use.
 struct Region {
-  std::uint64_t offset;          // offset of the region in the file, in bytes
-  std::uint64_t capacity_bytes;  // bytes of the sparse file that are reserved for the region
+  std::uint64_t offset;          // start of the region in the ledger's file, in bytes
+  std::uint64_t capacity_bytes;  // bytes of the ledger's sparse file reserved for the region
   std::uint32_t row_bytes;       // size of the region's rows in bytes: 1 for heaps of bytes
   std::uint32_t reserved;
   std::atomic<std::uint64_t> used;  // rows (bytes in a heap) handed out; the reserved row 0 counts
-  // Bytes from the region's start that are stored in the file. Bytes of the region behind them are
-  // unused, or exist only in the recorded process's memory.
+  // Bytes from the region's start that are stored in the ledger's file. Bytes of the region behind
+  // them are unused, or exist only in the recorded process's memory.
   std::atomic<std::uint64_t> file_bytes;
 };
 
@@ -124,7 +125,7 @@ enum class EndReason : std::uint32_t {
 // change.
 struct Process {
   std::uint32_t pid;     // pid of the process in the namespace `pid_namespace`
-  std::uint32_t parent;  // pid of the parent process
+  std::uint32_t parent;  // pid of the parent process; 0: unknown, or in an outer pid namespace
   // Start of the process in ns since 1970; if unknown, the time at which the ledger was made.
   std::int64_t start_realtime_ns;
   // Start of the process in ns of CLOCK_MONOTONIC. The ledger's other times count from this moment.
@@ -154,11 +155,12 @@ struct Process {
 
 // The beginning of the ledger's file. Times are nanoseconds since process start.
 struct Header {
-  std::uint64_t magic;         // the file's first 8 bytes: ledger::magic
+  std::uint64_t magic;         // first 8 bytes of the ledger's file: ledger::magic
   std::uint32_t version;       // version of the layout: layout_version
   std::uint32_t header_bytes;  // sizeof(Header)
-  std::uint64_t file_bytes;    // size of the sparse file, with its unused parts
-  std::uint64_t checksum;      // header_checksum() of the fields that never change
+  // Size in bytes of the ledger's sparse file, or of the memory in its stead, with unused parts.
+  std::uint64_t file_bytes;
+  std::uint64_t checksum;  // header_checksum() of the fields that never change
   // Address of the ledger's mapping in the recorded process. A reader in that process that uses
   // this mapping also sees bytes that could not be stored in the file. Other readers see zeros
   // there.
@@ -203,7 +205,7 @@ struct Header {
   // search ended, a ReachSearch. `reach_scanned_bytes`: bytes of memory that it looked at.
   // `reach_ns`: nanoseconds that it took.
   std::atomic<std::uint64_t> reach_search, reach_scanned_bytes, reach_ns;
-  Region regions[region_count];  // the parts of the file, indexed by RegionId
+  Region regions[region_count];  // the parts of the ledger's file, by RegionId
 };
 
 // One live allocation. The writer makes `state` odd (by a release store) once the row is filled,
@@ -270,7 +272,7 @@ struct Group {
   std::uint32_t stack;               // the call stack's row in the stacks table
   std::uint16_t api;    // row in the hooks table of the function that the program called
   Kind kind;            // kind of memory
-  std::uint8_t shard;   // number of the thread's shard to which `counters` belongs
+  std::uint8_t shard;   // number, from 0, of the thread shard that `counters` belongs to
   std::int32_t device;  // CUDA ordinal; -1 for host memory
   // Row of the group's Series (totals of its kind and device); 0: there was no room for one.
   std::uint32_t series;
@@ -281,8 +283,8 @@ struct Group {
   std::atomic<std::uint64_t> failures;  // refused requests for which the program got an error
   // Number and bytes of allocations that ended with their context, not by a free.
   std::atomic<std::uint64_t> released_count, released_bytes;
-  // Counters of the thread's shard number `shard`, and of shards that got no GroupShard for lack of
-  // room. They lie on one cache line.
+  // Counters of the thread shard with the number `shard`, and of all shards that got no GroupShard
+  // for lack of room. The counters lie on one cache line.
   Counters counters;
   // Number and bytes of the group's live allocations when the live bytes of its series were
   // highest, or up to 1 % lower.
@@ -294,7 +296,7 @@ static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 // line.
 struct GroupShard {
   std::uint32_t group;  // row in the groups table of the group that `counters` belongs to; never 0
-  std::uint32_t shard;  // number of the thread's shard
+  std::uint32_t shard;  // number, from 0, of the thread shard that `counters` belongs to
   std::uint32_t next;   // row of the group's next GroupShard; 0 ends the list
   std::uint32_t reserved;
   Counters counters;  // allocations and frees that the shard's thread has counted in the group
@@ -304,7 +306,7 @@ static_assert(sizeof(GroupShard) == 64);
 // A call stack, innermost frame first.
 struct Stack {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t count;               // number of frames
+  std::uint32_t count;               // number of the stack's frames
   std::uint64_t first;               // index of the innermost frame in the frames region
   std::uint64_t hash;                // hash of the frames' addresses and of `truncated`
   std::uint64_t module_epoch;        // number of modules unloaded before the row was made
@@ -325,13 +327,15 @@ struct Module {
   // of one file have equal code at equal offsets from their bases. Copies of a file with equal
   // build ids count as one file, whatever their names.
   std::uint32_t file;
-  std::uint32_t build_id_bytes;  // length of `build_id`; 0: the file has none
-  std::uint8_t build_id[32];     // the linker's id of the file; only build_id_bytes are used
-  StringRef path;                // path of the file; empty: unknown
-  std::uint64_t base;            // load base: address - base = address as in the file's tables
-  std::uint64_t start, end;      // mapped range of addresses; `end` is exclusive
-  std::uint64_t loaded_epoch;    // value of Header::module_epoch when the row was made
-  // Value of Header::module_epoch after the unloading; 0: the module is still loaded.
+  std::uint32_t build_id_bytes;  // length of `build_id`; 0: the module's file has no id
+  std::uint8_t build_id[32];     // the linker's id of the module's file: build_id_bytes bytes
+  StringRef path;                // path of the module's file; empty: unknown
+  // Load base: an address less the base is the address in the tables of the module's file.
+  std::uint64_t base;
+  std::uint64_t start, end;  // mapped range of addresses; `end` is exclusive
+  // Number of modules unloaded before this row was made (Header::module_epoch).
+  std::uint64_t loaded_epoch;
+  // Number of modules unloaded up to and including this one; 0: the module is still loaded.
   std::atomic<std::uint64_t> unloaded_epoch;
 };
 
@@ -339,32 +343,35 @@ struct Module {
 struct Thread {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t tid;                 // the kernel's thread id
-  char name[16];                     // name at the first recorded call; ends with a zero byte
-  std::uint64_t first_ns;            // time of the first recorded call since process start
-  RequestUnderWay under_way;         // the thread's refused request for which a rung is tried now
+  // Name that the thread had at its first recorded call. The name ends with a zero byte.
+  char name[16];
+  // Time of the thread's first recorded call, in ns since process start.
+  std::uint64_t first_ns;
+  RequestUnderWay under_way;  // the thread's refused request for which a rung is tried now
 };
 
 // A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
 struct Hook {
   // Number of calls of the function by threads that have no counters in RegionId::shard_calls.
   std::atomic<std::uint64_t> calls;
-  StringRef name;  // the function's name
+  StringRef name;  // name of the CUDA function
 };
 
 // A memory function of CUDA without a hook, whose address the program looked up.
 struct NamedCount {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
-  StringRef name;                    // the function's name
+  StringRef name;                    // name of the CUDA function
   std::atomic<std::uint64_t> count;  // number of lookups of the function (dlsym, cuGetProcAddress)
 };
 
 // A setting of cuwarden, or an environment variable of the process.
 struct NamedValue {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t source;              // 0: the setting's default; 1: the environment
-  StringRef name;                    // name of the setting or variable
-  StringRef value;                   // value of the setting or variable
+  // Origin of `value`. 0: the setting's default; 1: the process's environment.
+  std::uint32_t source;
+  StringRef name;   // name of the setting or variable
+  StringRef value;  // value of the setting or variable
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

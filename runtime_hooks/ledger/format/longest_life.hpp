@@ -47,8 +47,9 @@ class LongestLife {
   }
 
  private:
-  // Code of the time interval in which the latest free was. The word has three codes of 16 bits:
-  // this one, in_interval() and before(). Times with equal codes are in one interval.
+  // Code (code_of()) of the time, since process start, of the latest free; 0: nothing was freed.
+  // Times with equal codes are in one interval. The word has three codes of 16 bits: this one,
+  // in_interval() and before().
   constexpr std::uint64_t interval() const { return word_ & 0xffff; }
   // Code of the longest life of the allocations that were freed in interval(); 0: none was.
   constexpr std::uint64_t in_interval() const { return word_ >> 16 & 0xffff; }
@@ -58,17 +59,17 @@ class LongestLife {
   constexpr void set(std::uint64_t interval, std::uint64_t in_interval, std::uint64_t before) {
     word_ = interval | in_interval << 16 | before << 32;
   }
-  // Bits of a double that a code of a time leaves out. The code has the double's exponent and the
-  // five highest bits of its fraction, plus 1.
+  // Number of lower bits of a double that code_of() leaves out: 47 of the fraction's 52.
   static constexpr int fraction_bits = 47;
   static constexpr std::uint64_t code_of_one = std::uint64_t{1023} << 5;
-  // Returns the code of a time in ns, which is rounded down; 0 for 0.
+  // Returns the code of a time in ns: exponent and five highest fraction bits of the time as a
+  // double, plus 1. The time is thus rounded down. 0 ns has the code 0.
   static constexpr std::uint64_t code_of(std::uint64_t ns) {
     if (ns == 0) return 0;
     return (std::bit_cast<std::uint64_t>(static_cast<double>(ns)) >> fraction_bits) - code_of_one +
            1;
   }
-  // Returns the smallest time in ns that has this code, which must not be 0.
+  // Returns the smallest time in ns for which code_of() returns `code`, which must not be 0.
   static constexpr std::uint64_t time_of(std::uint64_t code) {
     // Greater codes, which only a damaged ledger has, are no numbers of 64 bits.
     constexpr std::uint64_t largest = 63 * 32 + 32;

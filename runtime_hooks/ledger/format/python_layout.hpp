@@ -12,8 +12,9 @@ namespace cuwarden::ledger {
 // contents have one row.
 struct PythonCode {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t first_line;          // line with which the function begins
-  // Format of `lines`: 0: that of Python 3.9; 1: that of 3.10; 2: that of later versions.
+  std::uint32_t first_line;          // line of `file` with which the function begins
+  // Format of `lines`, the bytes that map instructions to lines. 0: that of Python 3.9; 1: that of
+  // 3.10; 2: that of later versions.
   std::uint32_t lines_format;
   std::uint32_t reserved;
   StringRef file;      // path of the source file, as Python knows it, in UTF-8

@@ -36,8 +36,8 @@ struct RecordFields {
 struct CertaintyChange {
   // Bits of Record::flags to be set and to be cleared in the record. Bits in both end up cleared.
   std::uint8_t set = 0, clear = 0;
-  // Number of the measurement (RecordFields::difference) that has changed the allocation's size; 0:
-  // the record's number stays.
+  // New value of the record's `difference`: number of the measurement, from 1, that has changed the
+  // allocation's size. 0: the record's `difference` stays.
   std::uint16_t difference = 0;
 };
 
@@ -52,10 +52,11 @@ struct NewRecord : RecordFields {
 // false if the address had no record. If the driver refuses the free, Allocations::put_back() makes
 // the record live again.
 struct TakenRecord {
-  Space space{};               // kind of number that `address` is, such as a pointer or a handle
-  DeviceAddress address;       // address or handle; with `space`, the record's key
-  RecordFields fields;         // the record's other fields; group 0: the address had no record
-  std::uint64_t taken_ns = 0;  // time of Allocations::take(), in ns since process start
+  Space space{};          // kind of number that `address` is, such as a pointer or a handle
+  DeviceAddress address;  // address or handle; with `space`, the record's key
+  RecordFields fields;    // the record's other fields; group 0: the address had no record
+  // Time at which Allocations::take() ended the record, in ns since process start.
+  std::uint64_t taken_ns = 0;
   // True if Allocations::take() has found a record of the address.
   explicit operator bool() const { return fields.group.value != 0; }
 };

@@ -11,11 +11,12 @@ namespace cuwarden::ledger {
 
 // A part of a series' timeline: a span of time that is Series::width_ns long.
 struct Bucket {
-  // Highest live bytes from the span's beginning to its end. 0: the live bytes did not change in
-  // the span. They are then those at the end of the timeline's previous bucket; 0 bytes in the
-  // first bucket.
+  // Highest live bytes of the series in the bucket's span. 0: the live bytes did not change in the
+  // span. The live bytes are then those at the end of the timeline's previous bucket; 0 bytes in
+  // the first bucket.
   std::atomic<std::uint64_t> max_bytes;
-  // Live bytes at the span's end. Not valid in the newest bucket, nor if `max_bytes` is 0.
+  // Live bytes of the series at the end of the bucket's span. Not valid in the newest bucket, nor
+  // if `max_bytes` is 0.
   std::atomic<std::uint64_t> last_bytes;
 };
 inline constexpr std::size_t bucket_count = 240;  // buckets in the timeline of each series
@@ -31,7 +32,7 @@ struct Series {
   std::uint8_t reserved[3];
   std::atomic<std::uint32_t> first_group;   // row of the first of the series' groups; 0: none
   std::atomic<std::uint32_t> fold_version;  // odd while pairs of buckets are being merged
-  // Number of entries of `buckets` in use; the last one is the newest.
+  // Number of entries of `buckets`, the timeline, that are in use; the last of these is the newest.
   std::atomic<std::uint32_t> buckets_used;
   // Allocations less frees of the series that no thread's own shard counts, in two's complement.
   // The number of live allocations is this plus the shards' numbers.
@@ -45,8 +46,9 @@ struct Series {
   // Sum of the at_peak_bytes of the series' groups. All of these are set anew when the peak rises
   // more than 1 % above this sum.
   std::atomic<std::uint64_t> copied_peak_bytes;
-  std::atomic<std::uint64_t> width_ns;  // length of each bucket; the first begins at process start
-  Bucket buckets[bucket_count];         // the timeline of live bytes, from process start on
+  // Nanoseconds of time that each bucket of the timeline spans; bucket 0 begins at process start.
+  std::atomic<std::uint64_t> width_ns;
+  Bucket buckets[bucket_count];  // the timeline of live bytes, from process start on
   // Number of worst moments so far: moments with more locked bytes than ever before. Locked bytes
   // are free, but in slabs of the driver that also have a live allocation. This field and all below
   // are for linear device memory (Kind::device) only.
@@ -56,30 +58,36 @@ struct Series {
   // complement).
   std::atomic<std::uint64_t> slab_locked_bytes;
   std::atomic<std::uint64_t> page_rounding_bytes;  // bytes lost now to rounding up to 2 MiB pages
-  std::atomic<std::uint64_t> worst_locked_bytes;   // bytes locked at the latest worst moment
-  // Bytes lost to rounding up to 2 MiB pages at the latest worst moment.
+  // Most bytes that were ever locked at one moment; 0: none were ever locked.
+  std::atomic<std::uint64_t> worst_locked_bytes;
+  // Bytes lost to rounding up to 2 MiB pages when the most bytes were locked; 0 also if none were.
   std::atomic<std::uint64_t> worst_page_rounding_bytes;
-  // Time of the latest worst moment since process start.
+  // Time at which the most bytes were locked, in ns since process start; 0: none were ever locked.
   std::atomic<std::uint64_t> worst_ns;
   std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
-  // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`, which
-  // are set at some of the worst moments: odd while they change; 0: they were never set.
+  // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`: odd
+  // while they change; 0: they were never set. They are set at some of the moments at which more
+  // bytes are locked than ever before.
   std::atomic<std::uint32_t> holders_version;
-  std::atomic<std::uint32_t> first_holder;  // row of the series' first WorstHolder; 0: none
-  // 1: at `holders_ns`, live allocations contradicted the driver's layout of slabs that
-  // slab_layout.hpp assumes, so locked bytes may be wrong.
+  // Row of the series' first WorstHolder (a group with many locked bytes); 0: none.
+  std::atomic<std::uint32_t> first_holder;
+  // 1: when the WorstHolder rows were last filled, many live allocations contradicted the layout of
+  // slabs that slab_layout.hpp assumes. Numbers of locked bytes may then be wrong.
   std::atomic<std::uint32_t> slabs_misfit;
-  // Time since process start at which the series' WorstHolder rows (groups that locked most bytes
-  // in slabs) were last filled, and all bytes locked then; 0: never.
+  // Time, in ns since process start, at which the series' WorstHolder rows (groups that locked most
+  // bytes in slabs) were last filled, and all bytes locked then; 0: never.
   std::atomic<std::uint64_t> holders_ns, holders_locked_bytes;
-  // Number of live allocations that shared a slab page with others at `holders_ns`.
+  // Number of live allocations that shared a slab page with others at `holders_ns`, when the
+  // WorstHolder rows were last filled.
   std::atomic<std::uint64_t> pieces_seen;
-  // Time since process start of the last reading of the device's memory before `holders_ns`; 0:
-  // there was none.
+  // Time, in ns since process start, of the last reading of the device's free memory before the
+  // WorstHolder rows were last filled; 0: there was none.
   std::atomic<std::uint64_t> read_ns;
-  // Free bytes of the device in the reading at `read_ns`.
+  // Free bytes of the device at `read_ns`, the last reading before the WorstHolder rows were
+  // filled.
   std::atomic<std::uint64_t> read_free_bytes;
-  // Unused bytes of memory pools in the reading at `read_ns`; unknown_value: not known.
+  // Unused bytes of memory pools (CUmemoryPool) at `read_ns`, the last reading before the
+  // WorstHolder rows were filled; unknown_value: not known.
   std::atomic<std::uint64_t> read_memory_pool_idle_bytes;
 };
 

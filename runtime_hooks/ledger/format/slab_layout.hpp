@@ -19,9 +19,9 @@ inline constexpr std::uint64_t largest_slab_piece = slab_page_bytes - slab_step_
 // Three numbers about the live pieces (small allocations) in one page of 2 MiB. The ledger keeps
 // them packed into one 64-bit word, so that they change at once.
 struct SlabContents {
-  std::uint64_t count = 0;  // number of live pieces (allocations) in the page
-  std::uint64_t steps = 0;  // units of slab_step_bytes (512 bytes) that the pieces take
-  std::uint64_t bytes = 0;  // bytes that the program requested for the pieces
+  std::uint64_t count = 0;  // number of live pieces (small allocations) in the page
+  std::uint64_t steps = 0;  // units of 512 bytes (slab_step_bytes) that the live pieces take
+  std::uint64_t bytes = 0;  // bytes that the program requested for the page's live pieces
 
   // Unpacks the page's numbers from a word that word() has made.
   static constexpr SlabContents of(std::uint64_t word) {
@@ -53,8 +53,8 @@ struct SlabContents {
   }
 };
 
-// The highest bit of SlabPage::at_worst_version, whose other bits are a version number. The bit is
-// set while a thread copies `contents` to `contents_at_worst`.
+// The highest bit of SlabPage::at_worst_version, whose other bits are the number of a worst moment
+// (Series::worst_version). The bit is set while a thread copies `contents` to `contents_at_worst`.
 inline constexpr std::uint32_t slab_copying = 1u << 31;
 
 // A page of 2 MiB of device memory from which the driver cut pieces (small allocations). The worst
@@ -63,14 +63,15 @@ inline constexpr std::uint32_t slab_copying = 1u << 31;
 struct SlabPage {
   std::atomic<std::uint32_t> state;     // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;                  // CUDA ordinal of the device, from 0
-  std::uint64_t address;                // first byte of the page
+  std::uint64_t address;                // address of the slab page's first byte
   std::atomic<std::uint64_t> contents;  // live pieces in the page now: SlabContents::word()
-  // The page's contents at worst moment number `at_worst_version`, copied from `contents` before
-  // their first change after that moment. If Series::worst_version is another number, the page has
-  // not changed since the worst moment: then `contents` are those of the moment.
+  // The page's contents at the device's worst moment (most locked bytes) with the number
+  // `at_worst_version`. They were copied from `contents` before the first change after that moment.
+  // If Series::worst_version is another number, the page has not changed since the latest worst
+  // moment: `contents` are then those at that moment.
   std::atomic<std::uint64_t> contents_at_worst;
-  // Number of the worst moment to which `contents_at_worst` belongs, in the lower 31 bits. The
-  // highest bit (slab_copying) is set while a thread makes the copy.
+  // Lower 31 bits: number of the device's worst moment (Series::worst_version) to which
+  // `contents_at_worst` belongs. Highest bit (slab_copying): set while a thread makes the copy.
   std::atomic<std::uint32_t> at_worst_version;
   // Row of the next SlabPage with this address, on another device; 0 ends the list.
   std::atomic<std::uint32_t> next;
@@ -88,8 +89,8 @@ struct WorstHolder {
   std::uint32_t reserved;
   // Number and requested bytes of the group's live pieces (allocations in slabs).
   std::uint64_t count, bytes;
-  // The group's part of the locked bytes. A slab's locked bytes are divided equally among its live
-  // pieces.
+  // The group's part of all bytes locked in slabs of the device. A slab's locked bytes are divided
+  // equally among its live pieces (allocations).
   std::uint64_t locked_bytes;
 };
 

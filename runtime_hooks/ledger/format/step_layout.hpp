@@ -15,12 +15,12 @@ namespace cuwarden::ledger {
 struct StepMark {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::uint32_t reserved;
-  std::uint64_t number;   // number of the step, from 1
-  std::uint64_t time_ns;  // start of the step since process start
+  std::uint64_t number;   // number of the step among all that were marked, from 1
+  std::uint64_t time_ns;  // start of the step, in ns since process start
   StringRef name;         // name that the program gave the step; empty: none
   // End of the part of the run to which the name applies, in ns since process start; 0: it has not
-  // ended, or the step has no name. A later step with a name ends it, a later step without one does
-  // not.
+  // ended, or the step has no name. A later step with a name ends that part; a later step without a
+  // name does not.
   std::atomic<std::uint64_t> name_end_ns;
 };
 
@@ -29,7 +29,7 @@ struct StepMark {
 inline constexpr std::uint64_t exact_steps = 256;
 // Most bytes of a step's name in the ledger; a longer name is cut.
 inline constexpr std::uint64_t longest_step_name = 255;
-// One in this many rows of the table of steps is kept for steps without a name.
+// One in this many rows of the table of steps is reserved for steps without a name.
 inline constexpr std::uint64_t share_of_nameless_steps = 8;
 
 }  // namespace cuwarden::ledger

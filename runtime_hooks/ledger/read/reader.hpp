@@ -93,11 +93,11 @@ class Reader {
   std::optional<ModuleView> module_at(Frame, std::uint64_t module_epoch) const noexcept;
 
  private:
-  // Offset of a ledger's table within the bytes, and the number of rows for which it has room. Both
-  // are checked by open() and kept here, because the header in the file may change later.
+  // Offset of a table within the ledger's bytes, and number of rows for which the table has room.
+  // open() checks both and copies them here, because the ledger's header may change later.
   struct Table {
     std::uint64_t offset = 0, rows = 0;  // start in bytes from the header; room in rows
-    std::uint32_t row_bytes = 0;         // size of a row; 0: the file does not have the table
+    std::uint32_t row_bytes = 0;         // size of a row; 0: the ledger's bytes lack the table
   };
   // Makes a reader without tables, which open() then checks and fills in.
   explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
@@ -116,15 +116,15 @@ class Reader {
   // Returns the row at `index` of the table of settings or of environment variables, as `RegionId`
   // says; null: unused or damaged.
   std::optional<NamedValueView> named_value(RegionId, std::uint64_t index) const noexcept;
-  // Returns the series' worst moment: that with most locked bytes. The result has no holders while
-  // a thread of the recorded process replaces them.
+  // Returns the series' worst moment: that with most locked bytes. The result's `holders` (groups
+  // with locked bytes) is empty while a thread of the recorded process replaces them.
   SeriesView::Worst worst_of(const Series&) const noexcept;
 
   std::span<const std::byte> bytes_;  // the ledger's bytes, which others may change
   // True if the ledger is that of this process, so that parts that exist only in the process's
   // memory can be read, too.
   bool own_process_ = false;
-  std::array<Table, region_count> tables_{};  // the tables, by RegionId
+  std::array<Table, region_count> tables_{};  // offset and room of each table, by RegionId
 };
 
 }  // namespace cuwarden::ledger

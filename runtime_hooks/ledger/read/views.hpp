@@ -24,7 +24,7 @@ namespace cuwarden::ledger {
 
 // A copy of a Record: one live allocation.
 struct RecordView : RecordFields {
-  RecordId id;            // the record's row
+  RecordId id;            // the record's row in the records table
   DeviceAddress address;  // address or handle
   // Number of live mappings and further handles of a virtual memory handle's memory; 0 for other
   // memory.
@@ -35,7 +35,7 @@ struct RecordView : RecordFields {
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.
 struct GroupView {
-  GroupId id;                        // the group's row
+  GroupId id;                        // the group's row in the groups table
   StackId stack;                     // call stack of the allocations; 0: none was recorded
   HookId api;                        // the CUDA function that the program called
   Kind kind{};                       // kind of the allocated memory
@@ -57,7 +57,7 @@ struct GroupView {
 };
 // A copy of a Stack: one call stack.
 struct StackView {
-  StackId id;                      // the stack's row
+  StackId id;                      // the stack's row in the stacks table
   std::span<const Frame> frames;   // innermost first; points into the ledger
   std::uint64_t module_epoch = 0;  // number of modules unloaded before the stack was stored
   bool truncated = false;          // true if outer frames were cut off
@@ -65,18 +65,19 @@ struct StackView {
 // A copy of a PythonCode: a Python function. The texts point into the ledger.
 struct PythonCodeView {
   std::string_view file;           // path of the source file; empty: unknown
-  std::string_view function;       // name of the function; empty: unknown
-  std::uint32_t first_line = 0;    // line with which the function begins
+  std::string_view function;       // name of the Python function; empty: unknown
+  std::uint32_t first_line = 0;    // line of `file` with which the function begins
   std::string_view lines;          // bytes by which Python maps instructions to lines
   std::uint32_t lines_format = 0;  // format of `lines`: PythonCode::lines_format
 };
 // A copy of a Module: a loaded object (the program or a shared library) at one address.
 struct ModuleView {
-  ModuleId id;                             // the module's row
+  ModuleId id;                             // the module's row in the modules table
   ModuleId file;                           // first module that was loaded from this module's file
   std::string_view path;                   // path of the module's file; empty: unknown
   std::span<const std::uint8_t> build_id;  // the linker's id of the module's file; empty: none
-  std::uint64_t base = 0;            // load base: address - base = address as in the file's tables
+  // Load base: an address less the base is the address in the tables of the module's file.
+  std::uint64_t base = 0;
   std::uint64_t start = 0, end = 0;  // mapped range of addresses; `end` is exclusive
   // Number of modules unloaded before this row was made; the module was loaded by then.
   std::uint64_t loaded_epoch = 0;
@@ -92,7 +93,7 @@ struct RequestUnderWayView {
 };
 // A copy of a Thread: a thread of the recorded process that made a recorded call.
 struct ThreadView {
-  ThreadId id;                 // the thread's row
+  ThreadId id;                 // the thread's row in the threads table
   std::uint32_t tid = 0;       // the kernel's id of the thread
   std::string_view name;       // name that the thread had at its first recorded call
   std::uint64_t first_ns = 0;  // time of the thread's first recorded call, since process start
@@ -100,19 +101,19 @@ struct ThreadView {
 };
 // A copy of a Bucket: the live bytes in a span of a series' timeline.
 struct BucketView {
-  std::uint64_t time_ns = 0;     // start of the span, since process start
-  std::uint64_t width_ns = 0;    // length of the span
-  std::uint64_t max_bytes = 0;   // highest live bytes in the span
-  std::uint64_t last_bytes = 0;  // live bytes at the span's end
+  std::uint64_t time_ns = 0;     // start of the bucket's span of time, since process start
+  std::uint64_t width_ns = 0;    // length of the bucket's span of time
+  std::uint64_t max_bytes = 0;   // highest live bytes of the series in the bucket's span
+  std::uint64_t last_bytes = 0;  // live bytes of the series at the end of the bucket's span
 };
 // A copy of a WorstHolder: one group's live allocations in the driver's slabs at a moment with many
 // locked bytes (unused, but in slabs with a live allocation).
 struct WorstHolderView {
-  GroupId group;  // the group; 0: none
-  // Number and bytes of the group's live allocations in slabs.
+  GroupId group;  // group that locked the bytes; 0: the entry is unused
+  // Number and requested bytes of the group's live allocations in slabs.
   std::uint64_t count = 0, bytes = 0;
-  // The group's part of the locked bytes. A slab's locked bytes are divided equally among its live
-  // allocations.
+  // The group's part of all bytes locked in slabs of the device. A slab's locked bytes are divided
+  // equally among its live allocations.
   std::uint64_t locked_bytes = 0;
 };
 // The memory of one kind on one device, summed up over its groups.
@@ -140,41 +141,47 @@ struct SeriesView : SeriesTotals {
   // The worst moment of a device's linear memory: that at which the most bytes were locked. Locked
   // bytes are unused, but in slabs of the driver that have a live allocation.
   struct Worst {
-    std::uint32_t version = 0;  // number of worst moments so far; 0: no bytes were ever locked
-    bool all_counted = true;    // false: there was no room for some slabs, which do not count
-    // False if many allocations contradicted the layout of slabs in slab_layout.hpp when `holders`
-    // was last filled. The numbers of this struct may then be wrong.
+    // Number of moments so far at which more bytes were locked than ever before; 0: no bytes were
+    // ever locked.
+    std::uint32_t version = 0;
+    bool all_counted = true;  // false: there was no room for some slabs, which do not count
+    // False if many allocations contradicted the layout of slabs in slab_layout.hpp when `holders`,
+    // the groups with most locked bytes, was last filled. The struct's numbers may then be wrong.
     bool as_counted = true;
     std::uint64_t locked_bytes = 0;  // the most bytes that were ever locked at one moment
     // Bytes lost to rounding up to 2 MiB pages at the moment with the most locked bytes.
     std::uint64_t page_rounding_bytes = 0;
     // Time of the moment with the most locked bytes, since process start; 0: none were ever locked.
     std::uint64_t time_ns = 0;
-    // Number of allocations that shared a slab with others at `holders_ns`. If it is 0 although
-    // `holders_ns` is not, the driver may not cut slabs as slab_layout.hpp assumes.
+    // Number of allocations that shared a slab with others at `holders_ns`, when `holders` was last
+    // filled. 0 although `holders_ns` is not 0: the driver may not cut slabs as slab_layout.hpp
+    // assumes.
     std::uint64_t pieces_seen = 0;
-    // The last reading of the device's memory before `holders_ns`. `read_ns`: the reading's time
-    // since process start; 0: there was none, or `holders` was being replaced. `read_free_bytes`:
-    // free bytes of the device.
+    // The last reading of the device's memory before `holders` was last filled. `read_ns`: the
+    // reading's time since process start; 0: there was none, or `holders` was being replaced.
+    // `read_free_bytes`: free bytes of the device; without meaning if `read_ns` is 0.
     std::uint64_t read_ns = 0, read_free_bytes = 0;
-    // Unused bytes of memory pools (CUmemoryPool) in the reading at `read_ns`; null: unknown.
+    // Unused bytes of memory pools (CUmemoryPool) at `read_ns`, the last reading before `holders`
+    // was filled; null: unknown.
     std::optional<std::uint64_t> read_memory_pool_idle_bytes;
-    // Time since process start at which `holders` was last filled, and all bytes locked at that
-    // time. It is `time_ns`, or an earlier moment with fewer locked bytes. 0: never filled.
+    // Time since process start at which `holders`, the groups with most locked bytes, was last
+    // filled, and all bytes locked then. The time is `time_ns`, or an earlier one at which fewer
+    // bytes were locked. 0: never filled.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    // The groups with the most locked bytes at `holders_ns`, in descending order. The list ends
-    // before the first entry with a group of 0. The list is empty while it is being replaced.
+    // The groups with the most locked bytes at the time `holders_ns`, in descending order. The list
+    // ends before the first entry with a group of 0, and is empty while it is being replaced.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
-  std::size_t buckets_used = 0;      // number of entries of `buckets` in use
+  std::size_t buckets_used = 0;      // number of entries of `buckets`, the timeline, in use
   BucketView buckets[bucket_count];  // timeline of the live bytes, from process start on
 };
 // A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from, as it was when most
 // bytes of the device were locked (unused, but in pages with a live allocation).
 struct SlabPageView {
   DeviceOrdinal device = no_device;  // the device whose memory the page is
-  DeviceAddress address;             // first byte of the page
-  SlabContents contents;             // live allocations in the page when most bytes were locked
+  DeviceAddress address;             // address of the page's first byte
+  // Live allocations in the page at the time when most bytes of the device were locked.
+  SlabContents contents;
 };
 // A copy of a Device: a device that the process used.
 struct DeviceView {
@@ -184,7 +191,8 @@ struct DeviceView {
   // Occasion of the last reading of the device's memory. `never`: no reading is known, so the
   // fields from `time_ns` to `implicit_when_read_bytes` are not valid.
   ReadingAt at = ReadingAt::never;
-  std::uint64_t time_ns = 0;  // time of the last reading, since process start
+  // Time of the last reading of the device's memory, since process start.
+  std::uint64_t time_ns = 0;
   // Size and free bytes of the device's memory in the last reading.
   std::uint64_t total_bytes = 0, free_bytes = 0;
   // Bytes that the process's memory pools and graphs kept unused when the device's memory was last
@@ -210,7 +218,7 @@ struct DeviceView {
 // A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
 // known at that moment, and counts of later refusals of the same group, of whatever size.
 struct IncidentView : IncidentFacts {
-  IncidentId id;                 // the incident's row
+  IncidentId id;                 // the incident's row in the incidents table
   GroupId group;                 // the group that the request counts in: its call site
   ThreadId thread;               // thread that made the request; 0: unknown
   std::uint64_t time_ns = 0;     // time of the first refusal, since process start
@@ -255,7 +263,7 @@ struct HookView {
 };
 // A copy of a StepMark: the start of a step of the program.
 struct StepMarkView {
-  std::uint64_t number = 0;   // number of the step, from 1
+  std::uint64_t number = 0;   // number of the step among all that were marked, from 1
   std::uint64_t time_ns = 0;  // start of the step, in ns since the process's start
   std::string_view name;      // name that the program gave the step; empty: none
   // End of the part of the run to which the name applies, in ns since process start; 0: it has not
@@ -265,22 +273,24 @@ struct StepMarkView {
 // A copy of a FrameworkPool: figures that a framework gives of its own memory. The texts point into
 // the ledger.
 struct FrameworkPoolView : FrameworkMemory, FrameworkFigures {
-  std::uint64_t time_ns = 0;  // time of the figures, in ns since the process's start
+  std::uint64_t time_ns = 0;  // time at which the framework gave the figures, since process start
 };
 // A copy of a NamedCount: a CUDA memory function without a hook, and the number of its lookups.
 struct NamedCountView {
-  std::string_view name;    // name of the function
-  std::uint64_t count = 0;  // number of lookups of the function
+  std::string_view name;    // name of the CUDA function
+  std::uint64_t count = 0;  // number of lookups of the function's address by the program
 };
 // A copy of a NamedValue: a setting of cuwarden, or an environment variable.
 struct NamedValueView {
-  std::string_view name, value;   // name of the setting or variable; its value
-  bool from_environment = false;  // false: the value is the setting's default
+  std::string_view name, value;  // name of the setting or variable; its value
+  // True: `value` is from the process's environment. False: it is the setting's default.
+  bool from_environment = false;
 };
 // Facts about the recorded process and its ledger, copied from the ledger's header. Texts and
 // `boot_id` point into the ledger's bytes.
 struct ProcessView {
-  std::uint32_t pid = 0, parent = 0;     // pids of the process and of its parent
+  // Pids of the process and of its parent. Parent 0: unknown, or in an outer pid namespace.
+  std::uint32_t pid = 0, parent = 0;
   std::int64_t start_realtime_ns = 0;    // start of the process in ns since 1970
   std::uint64_t start_monotonic_ns = 0;  // start of the process in ns of CLOCK_MONOTONIC
   // Start of the process in the kernel's ticks since boot (field 22 of /proc/PID/stat); 0: unknown.
@@ -315,7 +325,7 @@ struct ProcessView {
   bool report_written = false;
   // Number in the report's file name; 0: the name has no number. Null: there is no report.
   std::optional<unsigned> report_number;
-  std::optional<int> exit_status;  // status with which the process ended; null: unknown
+  std::optional<int> exit_status;  // exit status of the process, 0 to 255; null: unknown
   // Versions of CUDA: of the driver and of the runtime. 13000 stands for 13.0; 0: unknown.
   int driver_version = 0, runtime_version = 0;
   std::uint32_t reasons = 0;  // restrictions of the ledger or the recording: bits of Reason

@@ -20,10 +20,12 @@ namespace cuwarden::ledger {
 
 // The arguments with which a ledger's file is made.
 struct BackingRequest {
-  // Folders for the file, tried in order; null ones are skipped.
+  // Folders for the ledger's file, tried in order; null ones are skipped.
   std::span<const char* const> folders;
-  const char* name;  // the file's name without a folder; if it is taken, .1, .2 and so on is added
-  // Largest size in bytes of the file, or of the memory in its stead. 0 and numbers above
+  // Name of the ledger's file without a folder. If a folder has such a file, .1, .2 and so on is
+  // added.
+  const char* name;
+  // Largest size in bytes of the ledger's file, or of the memory in its stead. 0 and numbers above
   // default_total_bytes mean default_total_bytes. Limits of the process may be lower.
   std::uint64_t largest_bytes;
   std::size_t hooks;  // number of hooks, for which the hooks table gets rows
@@ -33,8 +35,9 @@ struct BackingRequest {
 
 // The step that failed when the ledger last could not grow, in its file or in memory.
 struct RefusedGrowth {
-  GrowthOperation operation = GrowthOperation::none;  // none: no step has failed so far
-  int error = 0;  // errno of the step; 0: no step has failed so far
+  // The step that failed; `none`: no step has failed so far.
+  GrowthOperation operation = GrowthOperation::none;
+  int error = 0;  // errno of the failed step; 0: no step has failed so far
 };
 
 // The mapping of one ledger: of its file or, without a file, of anonymous memory. Offsets count
@@ -119,10 +122,13 @@ class BackingFile {
   Geometry geometry_;              // division of the mapping into regions
   RefusedGrowth refused_growth_;   // the failed step that refused_growth() returns
   bool populate_unknown_ = false;  // true: MADV_POPULATE_WRITE is not used
-  bool locked_ = false;            // true if the file has a lock (flock) that the mapping holds
-  dev_t device_ = 0;               // device on which the file lies; valid only with a path
-  ino_t inode_ = 0;                // inode number of the file; valid only with a path
-  char path_[PATH_MAX] = {};       // absolute path of the ledger's file; empty: there is none
+  // True if the ledger's file has a lock (flock) that the mapping holds.
+  bool locked_ = false;
+  // Numbers of the ledger's file: of the device on which it lies, and of its inode. Valid only if
+  // path_ is not empty.
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  char path_[PATH_MAX] = {};  // absolute path of the ledger's file; empty: there is none
 };
 
 }  // namespace cuwarden::ledger

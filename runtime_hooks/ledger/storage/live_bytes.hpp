@@ -38,7 +38,7 @@ class LiveBytes {
     // True: the shared counter of live bytes changed. False: only a credit changed (freed bytes
     // that a thread keeps to itself).
     bool seen = false;
-    std::uint64_t before = 0;  // Series::live_bytes before the change; 0 if `seen` is false
+    std::uint64_t before = 0;  // Series::live_bytes before the call; 0 if only a credit changed
   };
   // Counts `bytes` that the calling thread has allocated. `shard`: the thread's part of the
   // counters. `series`, `row`: the series (all memory of one kind on one device) and its row in the
@@ -69,10 +69,14 @@ class LiveBytes {
   // numbers, threads' shards keep credits (freed bytes that the series' counter does not know yet).
   // In those with odd numbers, all threads change the counter itself.
   struct alignas(64) Epoch {
-    std::atomic<std::uint32_t> number{0};  // number of the present epoch
-    // Number of the last odd epoch in which the credits were taken from all shards.
+    // Number of the series' present epoch, from 0. Odd: threads keep no credits.
+    std::atomic<std::uint32_t> number{0};
+    // Number of the last odd epoch in which all shards' credits (freed bytes that the series'
+    // counter did not know) were subtracted from the counter, or in which a thread gave up waiting
+    // for that; 0: there was none.
     std::atomic<std::uint32_t> collected{0};
-    std::atomic<std::uint64_t> since_ns{0};  // start of the last odd epoch since process start
+    // Start of the series' last odd epoch, in ns since process start; 0: there was none.
+    std::atomic<std::uint64_t> since_ns{0};
   };
   // True if shards keep credits (freed bytes that the series' counter does not know yet) in the
   // epoch of this number.

@@ -18,8 +18,8 @@ class ProcessTime {
 
   // Returns the nanoseconds since the process began.
   std::uint64_t now_ns() const noexcept { return cuwarden::now_ns() - start_ns_; }
-  // Returns the time of the kernel's last tick (tick_ns()), or the last result of boundary() if
-  // that is later, in nanoseconds since the process began.
+  // Returns the time of the kernel's last tick (tick_ns()), in nanoseconds since the process began.
+  // If boundary() has returned a later time, returns that time instead.
   std::uint64_t recently_ns() const noexcept {
     return std::max(since_start(tick_ns()), boundary_ns_.load(std::memory_order_relaxed));
   }
@@ -42,7 +42,9 @@ class ProcessTime {
 
  private:
   std::uint64_t start_ns_ = 0;  // start of the process by CLOCK_MONOTONIC, in nanoseconds
-  std::atomic<std::uint64_t> boundary_ns_{0};  // last result of boundary(); 0: there is none
+  // Latest time that boundary() has returned, in ns since the process began; 0: none. Results of
+  // recently_ns() are not below it.
+  std::atomic<std::uint64_t> boundary_ns_{0};
 };
 
 }  // namespace cuwarden::ledger

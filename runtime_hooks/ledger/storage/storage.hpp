@@ -81,8 +81,8 @@ class Storage {
   // The state of the growth of one region (table or heap of bytes).
   struct Fill {
     std::atomic<std::uint64_t> ready{0};  // bytes from the region's start that are writable
-    // Size in bytes to which the region can grow. Becomes equal to `ready` once the region could
-    // grow neither in the file nor in memory.
+    // Size in bytes to which the region can grow. Becomes equal to `ready`, the writable bytes,
+    // once the region could grow neither in the file nor in memory.
     std::atomic<std::uint64_t> capacity{0};
     FutexLock lock;        // held while the region grows
     bool in_file = false;  // true as long as the region grows in the file, not in memory

@@ -104,18 +104,19 @@ class ThreadShard {
 
  private:
   friend class ThreadShards;
-  static constexpr std::size_t remembered = 256;  // number of entries of counter_rows_
+  static constexpr std::size_t remembered = 256;  // number of entries of the cache counter_rows_
 
-  std::uint32_t number_;              // index of this shard; 0: the shard that threads share
-  std::uint32_t tenancy_;             // number of threads that have had this shard so far
-  std::atomic<std::uint32_t> owner_;  // kernel's id of the last thread; 0: the shard was never used
+  std::uint32_t number_;   // index of this shard; 0: the shard that threads share
+  std::uint32_t tenancy_;  // number of threads that have had this shard so far
+  // The kernel's id of the last thread that had the shard; 0: none had.
+  std::atomic<std::uint32_t> owner_;
   // Serial number of the hooked call that the thread is inside (call_begins()); 0: none. In the
   // shared shard: the number of calls that threads are inside.
   std::atomic<std::uint64_t> in_call_;
   // The shard's counters of calls, by HookId, in the ledger. Null in the shared shard, in a shard
   // that was never used, and if the ledger had no room for them. Calls then count in Hook::calls.
   std::atomic<std::uint64_t>* calls_;
-  std::size_t hooks_;  // number of counters in calls_; 0 if calls_ is null
+  std::size_t hooks_;  // number of the shard's counters of calls, in calls_; 0 if calls_ is null
   // Allocations less frees that this shard has counted for each series, by the series' row; in
   // two's complement.
   std::atomic<std::uint64_t> live_[series_limit];
@@ -125,7 +126,9 @@ class ThreadShard {
   // Sum of the changes of each series' locked bytes that were not added to
   // Series::slab_locked_bytes yet, by the series' row; in two's complement.
   std::atomic<std::uint64_t> locked_[series_limit];
-  std::atomic<std::uint64_t> freed_piece_;  // freed allocation that freed_piece() returns; 0: none
+  // Small allocation that the thread has freed, but that its slab page still counts as live. Packed
+  // by SlabPages::Piece; 0: none.
+  std::atomic<std::uint64_t> freed_piece_;
   // Cache of the row numbers of the shard's GroupShards: group << 32 | row, at index group modulo
   // `remembered`; 0: empty, since groups start at 1.
   std::atomic<std::uint64_t> counter_rows_[remembered];
