@@ -30,7 +30,8 @@ SeriesView::Worst Reader::worst_of(const Series& series) const noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (version % 2 != 0 || get(series.holders_version) != version) {
     worst.holders = {};
-    worst.read_ns = 0;
+    worst.holders_ns = worst.holders_locked_bytes = worst.pieces_seen = 0;
+    worst.read_ns = worst.read_free_bytes = 0;
     worst.read_memory_pool_idle_bytes.reset();
   }
   return worst;

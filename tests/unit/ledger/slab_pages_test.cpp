@@ -312,6 +312,22 @@ TEST_F(SlabPagesTest, the_largest_holders_are_copied_with_their_share_of_each_pa
       << "the pieces of ten pages; all others are alone in their pages";
 }
 
+TEST_F(SlabPagesTest, nothing_of_a_copy_that_was_cut_short_is_read) {
+  const GroupId here = group(1);
+  for (std::uint64_t i = 0; i < 20; ++i)
+    for (std::uint64_t piece = 0; piece < 2; ++piece)
+      add(here, base + i * page + piece * 4096, 4096);
+  ASSERT_GT(worst().pieces_seen, 0u);
+  // So the process leaves the row if it is killed while it copies the holders.
+  storage.rows<Series>(RegionId::series)[1].holders_version.fetch_add(1);
+  const SeriesView::Worst found = worst();
+  EXPECT_EQ(found.holders[0].group.value, 0u);
+  EXPECT_EQ(found.holders_ns, 0u);
+  EXPECT_EQ(found.holders_locked_bytes, 0u);
+  EXPECT_EQ(found.pieces_seen, 0u);
+  EXPECT_GT(found.locked_bytes, 0u);
+}
+
 TEST_F(SlabPagesTest, the_devices_reading_at_the_worst_moment_is_kept_with_the_holders) {
   const GroupId here = group(1);
   const auto row = storage.allocate(RegionId::devices, 1);
