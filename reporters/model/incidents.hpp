@@ -98,10 +98,11 @@ struct RungLeftOut {
 // A call stack that held much memory, or locked much memory in slabs, at the first refusal of an
 // incident.
 struct IncidentHolder {
-  Id incident = 0;      // id of the refused request in the table `incidents`
-  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
-  std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Figure count, bytes;  // live allocations of the stack and kind at the refusal; their bytes
+  Id incident = 0;   // id of the refused request in the table `incidents`
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  // Number and bytes of the stack's allocations of `kind` that were live at the refusal.
+  Figure count, bytes;
   // Rate at which the bytes of these live allocations grew before the refusal, in bytes per minute;
   // null: they did not grow steadily.
   Figure growth_bytes_per_minute;

@@ -73,7 +73,7 @@ struct Refusal {
   CUWARDEN_FIELDS(process, time, api, bytes, device, verdict, where)
 };
 
-// The first refusal of all processes, by the clocks of their hosts, and the processes with later
+// Earliest refusal of all processes, by the clocks of their hosts, and the processes with later
 // refusals.
 struct FirstRefusal {
   Id process = 0;  // id in the table `processes` of the process that was refused first

@@ -146,7 +146,7 @@ struct FrameworkProof {
   Text framework;          // name of the framework that asked: "PyTorch"
   Figure reserved_bytes;   // bytes of the device that the framework had taken from CUDA
   Figure allocated_bytes;  // bytes of blocks that the framework had handed out and not got back
-  Figure idle_bytes;       // reserved_bytes less allocated_bytes, 0 at least
+  Figure idle_bytes;       // bytes that the framework had taken from CUDA and not handed out
   // hole_count: number of free blocks in partly used segments (pieces of memory that the framework
   // took from CUDA). largest_free_bytes: bytes of the framework's largest free block. Null:
   // unknown, because blocks were not recorded.

@@ -117,8 +117,9 @@ class Shortage {
   model::Figure missing_;     // bytes that the device lacked for the request; null: unknown
   std::uint64_t taken_ = 0;   // bytes that the request would take of the device; 0: unknown
   std::uint64_t needed_ = 0;  // free bytes that the device needs for the request
-  std::uint64_t own_ =
-      0;  // live bytes of this process on the device at the refusal; 0: none, or unknown
+  // Live bytes of this process on the device at the refusal, without spilled ones; 0: none, or
+  // unknown.
+  std::uint64_t own_ = 0;
 };
 
 }  // namespace cuwarden
