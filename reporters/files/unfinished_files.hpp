@@ -8,17 +8,18 @@
 
 namespace cuwarden {
 
-// Blocks the signals of the calling thread while the object lives, except own_signals. If a file is
-// made and put on the list of unfinished files meanwhile, no signal comes between the two steps. So
-// the file is never left behind, and no other process's file is removed. For the command only: a
-// program may forbid the shim this system call.
+// Blocks the signals of the calling thread while the object lives, except own_signals (such as
+// SIGSEGV). The caller makes a file and puts its path on the list of unfinished files meanwhile. No
+// signal can come between the two steps. So the signal's handler neither leaves the file behind nor
+// removes another process's file at this path. For the command only: a program may forbid the shim
+// the system call that blocks signals.
 class NoInterruption {
  public:
-  // Blocks the signals, and keeps the set that was blocked before.
+  // Blocks the signals, and stores the set of signals that the thread blocked before.
   NoInterruption() noexcept : before_(change_blocked_signals(SIG_BLOCK, ~own_signals)) {}
   NoInterruption(const NoInterruption&) = delete;
   NoInterruption& operator=(const NoInterruption&) = delete;
-  // Restores the set of signals that was blocked before.
+  // Restores the set of signals that the thread blocked before the object was made.
   ~NoInterruption() { change_blocked_signals(SIG_SETMASK, before_); }
 
  private:
@@ -30,16 +31,16 @@ class NoInterruption {
 // by several threads.
 class UnfinishedFile {
  public:
-  // Puts the file at the path on the list. This process has made the file.
+  // Puts the file at the path on the list of unfinished files. This process has made the file.
   explicit UnfinishedFile(std::string path) noexcept;
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-  // Takes the file off the list, and leaves it as it is.
+  // Takes the file off the list of unfinished files, and leaves the file as it is.
   ~UnfinishedFile();
 
  private:
-  const std::string path_;  // path of the file, to which the list points
-  // Index of the file's slot in the list, from 0; -1: the file is not listed.
+  const std::string path_;  // path of the unfinished file; the list points to this text
+  // Index of the file's slot in the list of unfinished files, from 0; -1: the file is not listed.
   int slot_ = -1;
 };
 

@@ -16,7 +16,7 @@ namespace cuwarden {
 // as null.
 class JsonStream {
  public:
-  // Begins the object. Keeps a reference to the output. If writing fails, the output notes the
+  // Begins the JSON object. Keeps a reference to the output. If writing fails, the output notes the
   // failure, and Output::finish() returns it.
   explicit JsonStream(Output& output) : output_(output) { output_.write("{"); }
 

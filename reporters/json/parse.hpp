@@ -22,7 +22,9 @@ using Complaint = std::optional<std::string>;
 // is then set in part. Members of a model::Proof that are neither text nor a whole number from 0 on
 // become unknown. `value`: address of a value of this type.
 Complaint parse(const Json&, const model::Type&, void* value);
-// Sets a value whose type is known, as the function above does.
+// Sets `value`, whose type is known to the compiler, from JSON. The caller passes a newly made
+// value. Returns null, or a text about what is wrong if the JSON is not of the value's type;
+// `value` is then set in part.
 template <class Value>
 Complaint parse(const Json& json, Value& value) {
   return parse(json, model::type_of<Value>(), &value);

@@ -29,8 +29,8 @@ struct ReportHead {
 // start.
 std::optional<std::int64_t> end_realtime_ns(const ReportHead&);
 
-// Reads the head of a report file: the facts about the process at its beginning. The file is open
-// as `descriptor`, whose offset does not matter and does not change. Returns null if the file
+// Reads the head of a report file: the facts about the process at the file's beginning. The file is
+// open as `descriptor`, whose offset does not matter and does not change. Returns null if the file
 // cannot be read, if it is no report of the schema cuwarden.report/1, or if the head is longer than
 // 256 KiB.
 std::optional<ReportHead> read_report_head(int descriptor);

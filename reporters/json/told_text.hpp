@@ -41,15 +41,15 @@ class ToldText {
    private:
     // Number of bytes between two calls of read().
     static constexpr std::ptrdiff_t step = std::ptrdiff_t{1} << 20;
-    // Calls read() with the number of bytes before the position.
+    // Calls read() with the number of bytes before the iterator's position.
     void tell() {
       text_->read_(static_cast<std::size_t>(at_ - text_->text_.data()));
       next_ = at_ + step;
     }
 
-    const ToldText* text_;  // the text in which the position lies; not owned
-    const char* at_;        // points to the byte of the text at the position
-    const char* next_;      // points to the byte at which read() is called next
+    const ToldText* text_;  // text in which the iterator moves; not owned
+    const char* at_;        // points to the byte of the text at the iterator's position
+    const char* next_;      // points to the byte of the text at which read() is called next
   };
 
   // Refers to the text and to the callable, which are not copied.
@@ -60,8 +60,8 @@ class ToldText {
   Iterator end() const { return {*this, text_.data() + text_.size()}; }
 
  private:
-  std::string_view text_;                      // the text, which the caller owns
-  FunctionRef<void(std::size_t bytes)> read_;  // callable that gets the number of bytes read
+  std::string_view text_;                      // text that the parser reads; not owned
+  FunctionRef<void(std::size_t bytes)> read_;  // gets the number of bytes that were read so far
 };
 
 }  // namespace cuwarden

@@ -5,8 +5,8 @@
 
 namespace cuwarden {
 
-// Choice for the properties of a JSON object that are not fields of the struct whose values
-// update() puts into it: to keep or to drop them. Fields are listed by CUWARDEN_FIELDS.
+// Choice for update(): to keep or to drop the properties of a JSON object that are not among the
+// fields (CUWARDEN_FIELDS) of the struct.
 enum class Unlisted : bool { kept, dropped };
 
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
@@ -14,7 +14,8 @@ enum class Unlisted : bool { kept, dropped };
 // not the default: null, false, 0 or empty. JSON of another type is replaced as a whole.
 // `unlisted`: keeps or drops properties of `json` that are not fields of the struct.
 void update(Json& json, model::AnyValue value, Unlisted unlisted);
-// Changes `json` so that it has a value whose type is known, as the function above does.
+// Changes `json` so that it has the values of `value`, whose type is known to the compiler.
+// `unlisted`: keeps or drops properties of `json` that are not fields of the struct.
 template <class Value>
 void update(Json& json, const Value& value, Unlisted unlisted) {
   update(json, model::AnyValue::of(value), unlisted);

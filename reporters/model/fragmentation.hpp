@@ -22,12 +22,12 @@ struct Fragmentation {
   // cuwarden read the device, which may be long before the end. Null: the device was never read.
   Text at;
   // Number of slabs (the driver's 2 MiB pages of small requests) in which at least one allocation
-  // is live.
+  // is live at the process's end.
   Figure slab_count;
-  // Unused bytes of slabs in which an allocation is live. They cannot go back to the device before
-  // the slab's last allocation is freed.
+  // Unused bytes of slabs in which an allocation is live at the process's end. The bytes cannot go
+  // back to the device before the slab's last allocation is freed.
   Figure slab_locked_bytes;
-  Figure rounding_bytes;  // bytes that rounding adds to live requests
+  Figure rounding_bytes;  // bytes that rounding adds to requests that are live at the process's end
   // Unused bytes of memory pools (CUmemoryPool) and graphs at the last reading of the device. Null:
   // unknown, or the device was never read.
   Figure mempool_idle_bytes;
@@ -87,10 +87,10 @@ struct Slab {
 struct SlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
   MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
-  // Number of live allocations of this stack that are parts of slabs; their bytes.
+  // Number and bytes of this stack's allocations that are live in slabs at the process's end.
   Figure count, bytes;
-  // Unused bytes of slabs that cannot go back to the device because of this stack's live pieces.
-  // The unused bytes of a slab are divided equally among its live pieces.
+  // Unused bytes of slabs, at the process's end, that cannot go back to the device because of this
+  // stack's live pieces. The unused bytes of a slab are divided equally among its live pieces.
   Figure locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes)
 };
@@ -104,17 +104,18 @@ struct WorstFragmentation {
   Figure slab_count;         // number of slabs in which an allocation was live at time_ns
   Figure slab_locked_bytes;  // freed bytes that were locked in slabs at time_ns
   Figure rounding_bytes;     // bytes that rounding had added to the requests live at time_ns
-  // Number of live allocations whose addresses showed, at the last look at them, that they share
-  // pages as expected of slabs. 0: none showed it, so the other figures rest on an assumption. That
-  // look was at WorstSlabHolder::time_ns.
+  // Number of live allocations whose addresses showed, at WorstSlabHolder::time_ns, that
+  // allocations share pages as expected of slabs. 0: no address showed it, so the other figures
+  // rest on an assumption.
   Figure pieces_seen;
-  // Unused bytes of memory pools and graphs at read_ns. Null: unknown, or read_ns is null.
+  // Unused bytes of memory pools (CUmemoryPool) and graphs at read_ns. Null: unknown, or read_ns is
+  // null.
   Figure mempool_idle_bytes;
   // Bytes of the largest request that could have been served at read_ns. Null: read_ns is null.
   Figure largest_request_bytes;
   // Time of the last reading of the device (cuMemGetInfo) before the holders of slabs were looked
-  // for, in ns since the process's start. Null: there was no such reading, or they were never
-  // looked for.
+  // for, in ns since the process's start. Null: there was no such reading, or the holders were
+  // never looked for.
   Figure read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)
@@ -135,7 +136,7 @@ struct WorstSlab {
 struct WorstSlabHolder {
   Id device = 0;  // CUDA ordinal of the device, from 0
   MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
-  // Number and bytes of this stack's live allocations that were parts of slabs at time_ns.
+  // Number and bytes of this stack's allocations that were live in slabs at time_ns.
   Figure count, bytes;
   // Unused bytes of slabs at time_ns that could not go back to the device because of this stack's
   // live allocations. The unused bytes of a slab are divided equally among its live allocations.
@@ -159,14 +160,15 @@ struct IncidentFragmentation {
   // Number of the device's slabs at the refusal that have a row in the table `incident_slab_map`;
   // may be less than slab_count.
   Figure slabs_listed;
-  // Freed bytes that could not go back to the device, because other allocations in their slabs were
-  // live. Null: unknown.
+  // Freed bytes that could not go back to the device at the refusal, because other allocations in
+  // their slabs were live. Null: unknown.
   Figure slab_locked_bytes;
-  Figure rounding_bytes;  // bytes that rounding added to live requests; null: unknown
-  // Unused bytes of memory pools (CUmemoryPool) and graphs; null: unknown.
+  // Bytes that rounding added to requests that were live at the refusal; null: unknown.
+  Figure rounding_bytes;
+  // Unused bytes of memory pools (CUmemoryPool) and graphs at the refusal; null: unknown.
   Figure mempool_idle_bytes;
-  // Bytes of the largest request that could have been served, always fewer than the refused
-  // request's. Null: unknown, or no memory was asked for.
+  // Bytes of the largest request that could have been served at the refusal, always fewer than the
+  // refused request's. Null: unknown, or no memory was asked for.
   Figure largest_request_bytes;
   CUWARDEN_FIELDS(incident, device, slab_count, slabs_listed, slab_locked_bytes, rounding_bytes,
                   mempool_idle_bytes, largest_request_bytes)

@@ -23,16 +23,16 @@ struct Framework {
   // free block are computed from blocks that cuwarden recorded. "call_stacks": the framework gave
   // none; reserved_bytes is the sum of the live allocations whose call stacks show the framework.
   std::string source;
-  // Time of the figures, in ns since the process's start; null: the process's end.
+  // Time at which the figures were taken, in ns since the process's start; null: the process's end.
   Figure time_ns;
-  Figure reserved_bytes;  // bytes that the framework has taken from CUDA
+  Figure reserved_bytes;  // bytes that the framework has taken from CUDA; null: unknown
   // Bytes of blocks that the framework has handed out and not got back; most such bytes at one time
   // so far. Null: unknown.
   Figure allocated_bytes, peak_allocated_bytes;
-  // Number and bytes of holes: free blocks in segments of which another part is in use. Null:
-  // unknown.
+  // Number and bytes of holes: free blocks in partly used segments. A segment is a piece of memory
+  // that the framework took from CUDA. Null: unknown.
   Figure hole_count, hole_bytes;
-  Figure largest_free_bytes;  // bytes of the largest free block; null: unknown
+  Figure largest_free_bytes;  // bytes of the framework's largest free block; null: unknown
   CUWARDEN_FIELDS(framework, pool, device, incident, source, time_ns, reserved_bytes,
                   allocated_bytes, peak_allocated_bytes, hole_count, hole_bytes, largest_free_bytes)
 };
@@ -50,20 +50,24 @@ struct FrameworkSite {
   // "/home/u/train.py:41 in step". Null: unknown.
   Text where;
   MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
-  Figure count, bytes;  // number of the blocks; their bytes
-  // Number of blocks that this stack ever got, given back or not. Null if the framework, not
-  // cuwarden, gave the stack's figures.
+  Figure count, bytes;  // number of the stack's blocks not given back; their bytes; null: unknown
+  // Number of blocks that the framework ever handed out to this stack, given back or not. Null if
+  // the framework, not cuwarden, gave the stack's figures.
   Figure allocations;
-  // Times at which the oldest and the newest of the blocks were handed out, in ns since the
-  // process's start. Null if the framework, not cuwarden, gave the stack's figures.
+  // Times at which the oldest and the newest of the stack's blocks that were not given back were
+  // handed out, in ns since the process's start. Null if the framework, not cuwarden, gave the
+  // stack's figures.
   Figure first_ns, last_ns;
-  // Growth of the blocks, by the times or steps at which they were handed out. "growing": blocks
-  // that stay go on to be handed out. "burst": many that stay were handed out in a part of the run.
-  // "steady": most are given back sooner or later. "one_time": others. Null: the times are unknown.
+  // Growth of the stack's blocks that were not given back. "growing": old ones were handed out in
+  // many parts of the run, until near its end. "burst": many old ones were handed out, in a part of
+  // the run. "steady": most blocks are given back sooner or later. "one_time": others. Null: the
+  // times at which the blocks were handed out are unknown.
   Text growth;
   // first_step: number of the program's step in which the oldest block was handed out; 0: before
-  // the first step; null: `growth` was judged by times. The others: growth of the blocks' bytes;
-  // null: `growth` is not "growing", or only the times (the steps) show growth.
+  // the first step; null: `growth` was judged by times. growth_bytes_per_step: growth of the
+  // blocks' bytes; null: `growth` is not "growing", or was judged by times.
+  // growth_bytes_per_minute: growth of the blocks' bytes; null: `growth` is not "growing", or only
+  // the program's steps show growth.
   Figure first_step, growth_bytes_per_step, growth_bytes_per_minute;
   CUWARDEN_FIELDS(framework, device, fingerprint, where, stack, count, bytes, allocations, first_ns,
                   last_ns, growth, first_step, growth_bytes_per_step, growth_bytes_per_minute)

@@ -43,21 +43,24 @@ struct Growth {
   // longest_life_ns: longest life of the call stack's freed allocations, in ns. frees: number of
   // these allocations. 0: none was freed.
   std::uint64_t longest_life_ns = 0, frees = 0;
-  // True if growth is judged by `by_quarter` alone, not by survivors: numbers of steps are used in
-  // place of times, or the times are known by quarters only.
+  // True if growth is judged by `by_quarter` alone, not by `survivors`: numbers of steps are used
+  // in place of times, or the times are known by quarters only.
   bool has_quarters_only = false;
-  // survivors: number of survivors, live allocations that were made before survivors_end_ns().
-  // last_survivor_ns: time at which the newest was made, in ns since the process's start.
+  // survivors: number of live allocations that were made before survivors_end_ns().
+  // last_survivor_ns: time at which the newest of these allocations was made, in ns since the
+  // process's start. 0: there are none.
   std::uint64_t survivors = 0, last_survivor_ns = 0;
-  // Number of survivors in each of twelve equal parts of the time from first_ns to
-  // survivors_end_ns().
+  // Number of survivors (live allocations made before survivors_end_ns()) in each of twelve equal
+  // parts of the time from first_ns to survivors_end_ns().
   std::array<std::uint64_t, 12> survivors_by_part{};
 
-  // Returns the time, in ns since the process's start, before which an allocation must have been
-  // made in order to be a survivor; 0: none can be one.
+  // Returns the time, in ns since the process's start, before which a live allocation must have
+  // been made in order to be a survivor: 1.5 times longest_life_ns before end_ns. 0: none can be
+  // one.
   constexpr std::uint64_t survivors_end_ns() const { return survivors_end_ns(end_ns); }
-  // Returns the time before which an allocation must have been made in order to be a survivor, if
-  // the run ended at `end`; 0: none can be one. Both times are in ns since the process's start.
+  // Returns the time before which a live allocation must have been made in order to be a survivor,
+  // if the run ended at `end`: 1.5 times longest_life_ns before `end`. 0: none can be one. Both
+  // times are in ns since the process's start.
   constexpr std::uint64_t survivors_end_ns(std::uint64_t end) const {
     const std::uint64_t young = longest_life_ns + longest_life_ns / 2;
     return end - std::min(young, end);
@@ -97,8 +100,9 @@ struct Growth {
   constexpr bool is_in_most_quarters() const {
     return count >= 4 && std::ranges::count(by_quarter, 0u) <= 1;
   }
-  // True if the group grows: survivors were made in many parts of the time, until near the end. If
-  // has_quarters_only is true, is_in_most_quarters() decides.
+  // True if the group grows: survivors (old live allocations) were made in many parts of the time
+  // from first_ns to survivors_end_ns(), until near its end. If has_quarters_only is true,
+  // is_in_most_quarters() decides.
   constexpr bool growing() const {
     if (has_quarters_only) return is_in_most_quarters();
     if (survivors < fewest_survivors) return are_even();
@@ -125,9 +129,10 @@ struct Growth {
     const std::uint64_t first_quarter = (end_ns - first_ns + 3) / 4;
     return later_bytes / std::max<std::uint64_t>(end_ns - first_ns - first_quarter, 1);
   }
-  // Returns the word of the report for the group's growth. "growing": growing() is true. "burst":
-  // many survivors were made, but only in a part of the time. "steady": allocations are freed, and
-  // most live ones are no survivors. "one_time": all others.
+  // Returns the word of the report for the group's growth. Survivors are old live allocations:
+  // those made before survivors_end_ns(). "growing": growing() is true. "burst": many survivors
+  // were made, but only in a part of the run. "steady": as many allocations were freed as are live,
+  // and at most half of the live ones are survivors. "one_time": all others.
   constexpr std::string_view name() const {
     if (growing()) return "growing";
     if (has_quarters_only) return "one_time";
@@ -136,8 +141,8 @@ struct Growth {
   }
 
  private:
-  // True if five survivors or more lie in different parts of survivors_by_part, at about even
-  // distances, until near the end.
+  // True if there are five survivors or more, each in a different part of survivors_by_part, at
+  // about even distances, until near the last part.
   constexpr bool are_even() const {
     if (survivors < 5) return false;
     std::uint64_t parts = 0, empty = 0, most_empty = 0;
@@ -149,7 +154,7 @@ struct Growth {
     return parts == survivors && most_empty <= survivors_by_part.size() / survivors;
   }
   // fewest_survivors: fewest survivors that make growth or a burst. few_survivors: from this number
-  // of survivors on, they must lie in six parts of the time instead of four to make growth.
+  // of survivors on, growth needs survivors in six parts of survivors_by_part; below, in four.
   static constexpr std::uint64_t fewest_survivors = 8, few_survivors = 40;
 };
 

@@ -15,7 +15,7 @@ namespace cuwarden::model {
 struct Incident {
   Id id = 0;       // number of the incident, from 1, by which other tables name it
   Figure time_ns;  // time of the first refusal, in ns since the process's start
-  Text api;        // CUDA function that the program called; null: unknown
+  Text api;        // CUDA function whose call was refused; null: unknown
   Text kind;       // kind of memory, such as "device" or "pinned" (core/kind.hpp)
   // "memory" for allocations; otherwise the thing that needed memory, such as "context", "module"
   // or "launch".
@@ -70,11 +70,11 @@ struct IncidentFact {
 // One run of a rung: an attempt of cuwarden to serve the first refused request of an incident.
 struct Rung {
   Id incident = 0;  // id of the refused request in the table `incidents`
-  Figure order;     // position among the attempts for this incident, from 1
+  Figure order;     // position among the runs of rungs for the refused request, from 1
   // Name of the rung (attempt), such as "trim" or "spill", and its outcome, such as "served" or
   // "no_memory".
   std::string rung, outcome;
-  Figure duration_ns;  // length of the attempt in nanoseconds
+  Figure duration_ns;  // length of the rung's run in nanoseconds
   // Name of the reclaimer (callback that empties a cache) that was called; null for all rungs but
   // `reclaim`.
   Text reclaimer;
@@ -98,10 +98,11 @@ struct RungLeftOut {
 // A call stack that held much memory, or locked much memory in slabs, at the first refusal of an
 // incident.
 struct IncidentHolder {
-  Id incident = 0;      // id of the refused request in the table `incidents`
-  MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
-  std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Figure count, bytes;  // number of live allocations of this stack and kind; their bytes
+  Id incident = 0;   // id of the refused request in the table `incidents`
+  MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
+  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  // Number and bytes of the stack's allocations of `kind` that were live at the refusal.
+  Figure count, bytes;
   // Rate at which the bytes of these live allocations grew before the refusal, in bytes per minute;
   // null: they did not grow steadily.
   Figure growth_bytes_per_minute;

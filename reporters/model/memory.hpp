@@ -21,11 +21,11 @@ struct Device {
   // "last_call" (at the last CUDA call at which cuwarden read the device). Null: the device was
   // never read; time_ns, total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  Figure time_ns;      // time of the last reading, in ns since the process's start
+  Figure time_ns;      // time of the device's last reading, in ns since the process's start
   Figure total_bytes;  // size of the device; null: never read
   Figure used_bytes;   // bytes used by all processes: total_bytes less free_bytes; null: never read
-  // Free bytes at the last reading, corrected by the bytes that the process took or gave back after
-  // it. Null: the device was never read.
+  // Free bytes at the device's last reading, less the bytes that the process took afterwards, plus
+  // the bytes that it gave back afterwards. Null: the device was never read.
   Figure free_bytes;
   // Name of the kernel that needs local_memory_kernel_thread_bytes for each thread. Null: there is
   // no such kernel, or its name is unknown.
@@ -68,12 +68,13 @@ struct DeviceProcess {
   Text state;
   Text user;   // name of the other process's user, or the uid in digits; null: unknown
   Text start;  // start of the other process, as ISO 8601 text in UTC; null: unknown
-  // Job, container, pod or unit that the other process's cgroup path names. Each is null if the
-  // path does not name it, or is unknown.
-  Text job;             // id of a Slurm job
-  Text container;       // id of a container; for LXC its name
-  Text pod;             // uid of a Kubernetes pod
-  Text unit;            // unit of systemd, if the path names no job, container or pod
+  Text job;    // id of the Slurm job in the other process's cgroup path; null: none, or unknown
+  // Container's id (for LXC: name) in the other process's cgroup path; null: none, or unknown.
+  Text container;
+  Text pod;  // uid of the Kubernetes pod in the other process's cgroup path; null: none, or unknown
+  // Unit of systemd in the other process's cgroup path. Null: none, unknown, or the path names a
+  // job, container or pod.
+  Text unit;
   Figure parent;        // pid of the other process's parent; null: unknown
   Text parent_program;  // path of the parent process's program, or only its name; null: unknown
   CUWARDEN_FIELDS(device, incident, pid, program, used_bytes, seen_by, state, user, start, job,
@@ -117,7 +118,7 @@ struct Leaks {
 // the name, for example that of a test (cuwarden_named_step()).
 struct NamedStep {
   std::string name;     // name of the step, such as "test_cache.py::test_evicts"
-  Figure count, bytes;  // number of the allocations; their bytes
+  Figure count, bytes;  // number of allocations made in the step and not freed; their bytes
   CUWARDEN_FIELDS(name, count, bytes)
 };
 
@@ -135,7 +136,7 @@ struct LeakGroup {
   Text where;
   MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
   std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Text api;             // CUDA function that the program called; null: unknown
+  Text api;             // CUDA function that the program called for the allocations; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of allocations that were not freed; their bytes
   // Times at which the oldest and the newest of the group's live allocations were made, in ns since
@@ -145,11 +146,12 @@ struct LeakGroup {
   // libraries. Null: unknown.
   MaybeId module;
   Figure allocations;  // number of allocations that the group ever made, freed or not
-  // Growth of the group, judged by the times at which its live allocations were made. "growing":
-  // allocations that stay go on to be made. "burst": many that stay were made in a part of the run.
-  // "steady": most are freed sooner or later. "one_time": others. If the program marked four steps
-  // or more, and the group did not grow on after the last one, the steps are judged instead of the
-  // times. Null: the end of a context released the allocations.
+  // Growth of the group. Survivors are live allocations older than 1.5 times the longest life of a
+  // freed one. "growing": survivors were made in many parts of the run, until near its end.
+  // "burst": eight survivors or more were made, in a part of the run. "steady": as many allocations
+  // were freed as are live, and at most half of the live ones are survivors. "one_time": others. If
+  // the program marked four steps or more, and the group did not grow on after the last one, steps
+  // are judged instead of times. Null: the end of a context released the allocations.
   Text growth;
   // Number of the program's step in which the group's oldest live allocation was made; 0: before
   // the first step. Null: `growth` was judged by times, or the end of a context released the group.
@@ -173,15 +175,17 @@ struct LeakGroup {
   // Result of the search for pointers to the group's live allocations (struct PointerSearch).
   // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has
   // only pointers behind its start. "unknown": neither holds, and the search was not complete.
-  // "reachable": pointers to all were found. Null: no search was made, or the report is older than
-  // this field.
+  // "reachable": pointers to all were found. Allocations made after the search do not count. Null:
+  // no search was made, or the report is older than this field.
   Text reachability;
-  // Number and bytes of the allocations with each result of the search for pointers. Null: no
-  // search was made. Allocations that were made after the search are left out.
-  Figure lost_count, lost_bytes;            // allocations to which no pointer was found
-  Figure interior_count, interior_bytes;    // allocations with pointers behind their start only
-  Figure reachable_count, reachable_bytes;  // allocations to which a pointer was found
-  Figure unknown_count, unknown_bytes;      // allocations that an incomplete search did not settle
+  // Number and bytes of allocations to which the search found no pointer; null: no search was made.
+  Figure lost_count, lost_bytes;
+  // Number and bytes of allocations with pointers only behind their start; null: no search made.
+  Figure interior_count, interior_bytes;
+  // Number and bytes of allocations to whose start a pointer was found; null: no search was made.
+  Figure reachable_count, reachable_bytes;
+  // Number and bytes of allocations left open by an incomplete search; null: no search was made.
+  Figure unknown_count, unknown_bytes;
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
   Text example_address;     // address, in hexadecimal, of one of the group's live allocations
@@ -202,20 +206,20 @@ struct LeakGroup {
 
 // The search for pointers to live allocations in the process's memory.
 struct PointerSearch {
-  bool is_complete = false;  // true if all memory was searched
-  Text reason;               // sentence that says why a part was not searched; null: all was
-  // Bytes of memory that were searched; memory that several passes searched counts each time.
+  bool is_complete = false;  // true if all memory of the process was searched for pointers
+  Text reason;               // reason why some memory was not searched, a sentence; null: none
+  // Bytes of memory that the search read; memory that it read several times counts each time.
   Figure scanned_bytes;
-  Figure taken_ns;  // length of the search in nanoseconds
+  Figure taken_ns;  // length of the search for pointers in nanoseconds
   CUWARDEN_FIELDS(is_complete, reason, scanned_bytes, taken_ns)
 };
 
 // A rule by which the user excludes known leaks: from the file of CUWARDEN_SUPPRESSIONS or of
 // `cuwarden report --suppressions`.
 struct Suppression {
-  std::string pattern;  // text behind "leak:" in the rule
-  // Number of leak groups that the rule excludes; number and bytes of their allocations. A group
-  // that several rules match counts for the first of these rules in the file. Never null.
+  std::string pattern;  // text behind "leak:" in the suppression rule
+  // Number of leak groups that the suppression excludes; number and bytes of their allocations. If
+  // several suppressions match a group, it counts for the first of them in the file. Never null.
   Figure groups, count, bytes;
   CUWARDEN_FIELDS(pattern, groups, count, bytes)
 };
@@ -223,16 +227,15 @@ struct Suppression {
 // The time until a device is full if its growing groups of allocations go on growing as before.
 struct Forecast {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Free bytes of the device at its last reading. If blocks that PyTorch hands out grow, the bytes
-  // that PyTorch holds and has not handed out are added.
+  // Free bytes of the device, as in Device::free_bytes. If blocks that PyTorch hands out grow, the
+  // bytes that PyTorch holds and has not handed out are added.
   Figure free_bytes;
-  // Sum of the growth of the groups that are judged by the program's steps, in bytes per step.
-  // Number of steps until this growth has used up free_bytes, rounded down. Null: no group grows by
-  // steps.
+  // growth_bytes_per_step: sum of the growth of groups that are judged by the program's steps.
+  // steps_left: steps until it has used up free_bytes, rounded down. Null: no group grows by steps.
   Figure growth_bytes_per_step, steps_left;
-  // Sum of the growth of the groups that are judged by times and have grown for a minute or longer,
-  // in bytes per minute. Minutes until this growth has used up free_bytes, rounded down. Null:
-  // there is no such group.
+  // growth_bytes_per_minute: sum of the growth of the groups that are judged by times and have
+  // grown for a minute or longer. minutes_left: minutes until this growth has used up free_bytes,
+  // rounded down. Null: there is no such group.
   Figure growth_bytes_per_minute, minutes_left;
   // Id in the table `stacks`: stack of the fastest growing group; null: no stack was recorded.
   MaybeId stack;
@@ -261,40 +264,40 @@ struct LibraryReserve {
 // driver took for kernels (local memory, device heap) has rows, too: its objects are the pieces
 // that the driver took.
 struct ImplicitGroup {
-  MaybeId device;  // CUDA ordinal of the device, from 0
-  // Item of the table `accounts` that contains these bytes: "streams", "modules", "graphs",
-  // "context", "local_memory" or "heap".
+  MaybeId device;  // CUDA ordinal of the device, from 0; null: unknown
+  // Item of the table `accounts` that contains the bytes of the objects: "streams", "modules",
+  // "graphs", "context", "local_memory" or "heap".
   std::string item;
-  Text api;  // CUDA function that the program called; null: unknown
-  // Line of the program's own code that led to the calls, such as "/home/u/train.py:41 in step".
+  Text api;  // CUDA function that the program called for the objects; null: unknown
+  // Line of the program's own code that led to these calls, such as "/home/u/train.py:41 in step".
   // Null: unknown.
   Text where;
   MaybeId stack;  // id of the call stack in the table `stacks`; null: no stack was recorded
-  // Number of objects (such as streams) that are left; bytes that the driver took for them.
+  // Number of objects (such as streams) that have not ended; bytes that the driver took for them.
   Figure count, bytes;
   // Number of objects (such as streams) that were destroyed, or ended with their context.
   Figure released_count;
-  // Bytes that the driver keeps of ended objects, on the device, for later objects (not those of
-  // green contexts). The driver tells only a sum for all objects of a kind on the device. This is
-  // the group's share, in proportion to the bytes of its ended objects.
+  // Bytes on the device that the driver keeps of the group's ended objects. Later objects get this
+  // memory, except that of green contexts. The driver tells only a sum for all objects of a kind on
+  // the device. The figure is the group's share, in proportion to the bytes of its ended objects.
   Figure kept_bytes;
-  // Times at which the first and the last object was made, destroyed or not, in ns since the
+  // Times at which the group's first and last object were made, destroyed or not, in ns since the
   // process's start.
   Figure first_ns, last_ns;
-  // Growth of the objects that are left. "growing": objects that stay go on to be made. "burst":
-  // many that stay were made in a part of the run. "steady": most are destroyed sooner or later.
-  // "one_time": others. Null: no object is left.
+  // Growth of the objects that have not ended. "growing": old ones were made in many parts of the
+  // run, until near its end. "burst": many old ones were made, in a part of the run. "steady": most
+  // objects end sooner or later. "one_time": others. Null: all objects have ended.
   Text growth;
-  // Growth in bytes per minute: bytes made in the last three quarters of the time from first_ns to
-  // the process's end, divided by the minutes of those quarters. Null: `growth` is not "growing",
-  // or only the program's steps show growth.
+  // Growth in bytes per minute. The time from the oldest object that has not ended to the process's
+  // end has four quarters. Bytes of such objects that were made in the last three are divided by
+  // the minutes of these. Null: `growth` is not "growing", or only the program's steps show growth.
   Figure growth_bytes_per_minute;
-  // True if `bytes` is an estimate, because the memory of at least one object that is left was not
-  // measured by itself. The object then has an equal part of what several objects took together
-  // (`shared` is true), or its bytes are unknown and count as 0.
+  // True if `bytes` is an estimate: the memory of at least one object that has not ended was not
+  // measured by itself. The object then has an equal part of the memory that several objects took
+  // together (`shared` is true), or its bytes are unknown and count as 0.
   bool uncertain = false;
-  // True if at least one object that is left was measured only together with others, and has an
-  // equal part of their bytes. `uncertain` is then true, too.
+  // True if at least one object that has not ended was measured only together with others, and has
+  // an equal part of their bytes. `uncertain` is then true, too.
   bool shared = false;
   // Ids in the table `stacks`, each once: call stacks of the other objects that were measured
   // together with objects of this group. Empty: there are none, or `shared` is false.
@@ -315,9 +318,8 @@ struct Pool {
   Figure served_count, served_bytes;
   Figure held_bytes;      // bytes that cuwarden's pool holds at the process's end
   Figure returned_bytes;  // bytes that cuwarden's pool gave back to devices during the run
-  // Number of pages that meshing (two half-empty pages share one page of memory) made share memory:
-  // each page that was moved, and each page that a moved one joined. Two pages that come to share
-  // memory count 2. A page counts again each time.
+  // Number of pages that meshing (two half-empty pages share one page of memory) made share memory.
+  // A page that was moved and the page that it joined count 2, and count again each time.
   Figure meshed_pages;
   Figure mesh_recovered_bytes;  // bytes that meshing gave back to devices
   Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work, in ns
@@ -345,22 +347,22 @@ struct Step {
   Figure number;   // number of the step, from 1
   Figure time_ns;  // start of the step, in ns since the process's start
   Text name;       // name that the program gave the step; null: none
-  // End of the part of the run that has the name, in ns since the process's start. Null: the step
-  // has no name, or the part had not ended when the process did.
+  // End of the part of the run that has the step's name, in ns since the process's start. Null: the
+  // step has no name, or the part had not ended when the process did.
   Figure name_end_ns;
   CUWARDEN_FIELDS(number, time_ns, name, name_end_ns)
 };
 
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
-  Figure time_ns;   // start of the span, in ns since the process's start
-  Figure width_ns;  // length of the span in ns
+  Figure time_ns;   // start of the span of time, in ns since the process's start
+  Figure width_ns;  // length of the span of time in ns
   MaybeId device;   // CUDA ordinal of the device; null for host memory
   // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
   // memory. Bytes of "framework_block" lie in memory of other kinds and count there, too.
   std::string kind;
-  Figure max_bytes;   // most bytes that were live at one time in the span
-  Figure last_bytes;  // live bytes at the span's end
+  Figure max_bytes;   // most bytes of `kind` live on `device` at one time in the span of time
+  Figure last_bytes;  // live bytes of `kind` on `device` at the end of the span of time
   CUWARDEN_FIELDS(time_ns, width_ns, device, kind, max_bytes, last_bytes)
   CUWARDEN_MAY_LACK(width_ns, device, max_bytes)
 };
@@ -386,10 +388,10 @@ struct PeakHolder {
 // The report has the 200 rows with the most bytes.
 struct AllocationSite {
   std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
-  Text api;          // CUDA function that the program called; null: unknown
+  Text api;          // CUDA function that the program called for the allocations; null: unknown
   MaybeId device;    // CUDA ordinal of the device; null for host memory
   MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
-  // Number of allocations of `kind` on `device` that the stack made, freed or not.
+  // Number of allocations of `kind` on `device` that the stack made by `api`, freed or not.
   Figure allocations;
   Figure allocated_bytes;  // bytes that the stack allocated of `kind` on `device`, freed or not
   CUWARDEN_FIELDS(kind, api, device, stack, allocations, allocated_bytes)

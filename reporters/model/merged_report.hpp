@@ -17,8 +17,8 @@ namespace cuwarden::model {
 // Name and version of the merged report's format.
 inline constexpr char merged_schema[] = "cuwarden.merged/1";
 
-// A process of the job, with sums from its report. Its devices and leaks are in the tables
-// `device_uses` and `leaks_of_processes`.
+// A process whose report was merged, with sums from the report. The process's devices and leaks are
+// in the tables `device_uses` and `leaks_of_processes`.
 struct MergedProcess {
   Id id = 0;  // number of the process, from 1, by which other tables name it
   // Path of the report's file: relative to the folder that was merged; if several paths were given,
@@ -29,7 +29,7 @@ struct MergedProcess {
   Figure pid;         // process id in the process's pid namespace; null: the report does not say
   Text program;       // path of the file of the program that the process ran; null: unknown
   std::string start;  // time at which the process started, as ISO 8601 text in UTC
-  // End of the process, in ns since its start. If it was still running: the moment of the report.
+  // End of the process, in ns since its start. If it still ran: the moment of its report.
   Figure end_ns;
   // Way in which the process ended: "exit" (also by a return from main), "_exit", "quick_exit",
   // "abort", "signal" or "running". Null: the process died without a sign of the reason.
@@ -43,8 +43,8 @@ struct MergedProcess {
   std::vector<std::string> devices;
   // Sum of the peaks (most live bytes at a time) of each kind of memory on each device.
   Figure peak_bytes;
-  // Number and bytes of the process's leaked allocations. If the process still ran: of all its live
-  // allocations.
+  // Number and bytes of the process's leaked allocations. If the process still ran when its report
+  // was made: number and bytes of all its live allocations. Null: unknown.
   Figure leak_count, leak_bytes;
   // First reason why leaks of the process may be missing; null: there is none.
   Text doubt;
@@ -62,7 +62,7 @@ struct Refusal {
   Id process = 0;  // id of the process in the table `processes`
   // time of the refusal, as ISO 8601 text in UTC, by the clock of the process's host
   std::string time;
-  Text api;      // CUDA function that the program called; null: unknown
+  Text api;      // CUDA function whose call was refused; null: unknown
   Figure bytes;  // bytes that the request asked for; null: the call does not say
   // Id of the device in the table `devices`; null: host memory, or an unknown device.
   MaybeId device;
@@ -73,32 +73,35 @@ struct Refusal {
   CUWARDEN_FIELDS(process, time, api, bytes, device, verdict, where)
 };
 
-// The refusal that was the first of all processes, by the clocks of their hosts, and the processes
-// whose requests failed later.
+// Earliest refusal of all processes, by the clocks of their hosts, and the processes with later
+// refusals.
 struct FirstRefusal {
-  Id process = 0;    // id of the process in the table `processes`
-  std::string time;  // time of the refusal, as ISO 8601 text in UTC
-  // Ids in the table `processes` of the processes whose requests failed later, in the order of
-  // their refusals.
+  Id process = 0;  // id in the table `processes` of the process that was refused first
+  // Time of the first refusal, as ISO 8601 text in UTC, by the clock of the process's host.
+  std::string time;
+  // Ids in the table `processes` of the other processes with a refusal, in the order of their first
+  // refusals. Empty: there are none.
   std::vector<Id> followed_by;
-  // Nanoseconds from the first refusal to the refusal of the last process in `followed_by`; null:
-  // no process followed.
+  // Nanoseconds from the first refusal to the first refusal of the last process in `followed_by`.
+  // Null: `followed_by` is empty.
   Figure followed_within_ns;
-  // True if the order of the refusals holds only if the clocks of several hosts agree: the
-  // processes ran on several hosts, or the host of one of several is unknown.
+  // True if the order of the refusals holds only if the clocks of several hosts agree: there are
+  // several processes, and their hosts differ or the host of one is unknown.
   bool several_clocks = false;
   CUWARDEN_FIELDS(process, time, followed_by, followed_within_ns, several_clocks)
 };
 
 // A device, with sums over the processes that used it.
 struct MergedDevice {
-  Id id = 0;          // number of the device, from 1, by which other tables name it
-  Text uuid;          // UUID of the device or MIG slice; null: unknown
-  MaybeId device;     // CUDA ordinal of the device if its UUID is unknown; otherwise null
-  Text name;          // name of the device's model; null: unknown
-  Text host;          // name of the host that has the device; null: unknown
-  Figure processes;   // number of processes that used the device
-  Figure live_bytes;  // sum of the live bytes of these processes at their ends
+  Id id = 0;         // number of the device, from 1, by which other tables name it
+  Text uuid;         // UUID of the device or MIG slice; null: unknown
+  MaybeId device;    // CUDA ordinal of the device if its UUID is unknown; otherwise null
+  Text name;         // name of the device's model; null: unknown
+  Text host;         // name of the host that has the device; null: unknown
+  Figure processes;  // number of processes that used the device
+  // Sum of the live bytes on the device of the processes that used it, each at its end; null:
+  // unknown.
+  Figure live_bytes;
   Figure peak_bytes;  // sum of the peaks (most live bytes at a time) of each process and kind
   Figure refused;     // number of incidents (refused requests) on the device
   // Time of the first request for memory of the device that failed, as ISO 8601 text in UTC. Null:
@@ -130,7 +133,8 @@ struct DeviceHolder {
   // Pid of the holding process, as the process that was refused saw it; null: unknown.
   Figure pid;
   Text program;  // path of the process's program, or only its name; null: unknown
-  Figure bytes;  // bytes of the device that the process held; null: unknown
+  // Bytes of the device that the process held at MergedDevice::full_time; null: unknown.
+  Figure bytes;
   CUWARDEN_FIELDS(device, process, pid, program, bytes)
 };
 
@@ -151,25 +155,28 @@ struct MergedLeak {
   // name that the leak has in all processes: 16 hexadecimal digits, a hash
   std::string fingerprint;
   std::string kind;  // kind of memory, such as "device" (core/kind.hpp)
-  Text api;          // CUDA function that the program called, or framework; null: unknown
-  MaybeId stack;     // id of the call stack in the table `stacks`; null: not recorded
+  // CUDA function that the program called for the allocations; for blocks of a framework: the
+  // framework's name. Null: unknown.
+  Text api;
+  MaybeId stack;  // id of the call stack in the table `stacks`; null: not recorded
   // Line of the program's own code that led to the allocations, such as
   // "/home/u/train.py:41 in step". Null: unknown.
   Text where;
   Figure count, bytes;  // number of allocations that were not freed; their bytes
-  // lost: number and bytes of the allocations to which no pointer was found; 0 if no search was
-  // made. unknown: number and bytes of those for which the search was not made or not completed.
+  // lost: number and bytes of the leak's allocations to which no pointer was found; 0 if no search
+  // was made. unknown: number and bytes of the leak's allocations for which the search was not made
+  // or not completed.
   Figure lost_count, lost_bytes, unknown_count, unknown_bytes;
   Figure processes;  // number of processes that have the leak
-  // Least, median and most bytes that a process with the leak holds. Of two medians, the larger one
-  // counts.
+  // Least, median and most bytes of the leak in a process that has the leak. Of two medians, the
+  // larger one counts.
   Figure least_bytes, median_bytes, most_bytes;
-  // Id in the table `processes` of the process that holds most, if that is at least twice the
-  // median of three processes or more. Null: none stands out.
+  // Id in the table `processes` of the process with the most bytes of the leak, if they are at
+  // least twice the median of three processes or more. Null: no process stands out.
   MaybeId outlier;
-  // Named steps (such as tests) of all processes in which these leaks were made, most bytes first.
-  // Steps of one name are one row. Empty: there are none, or the merged report is older than this
-  // field.
+  // Named steps (such as tests), of all processes, in which the leak's allocations were made. The
+  // row with most bytes comes first. Steps of one name are one row. Empty: there are none, or the
+  // merged report is older than this field.
   std::vector<NamedStep> named_steps;
   CUWARDEN_FIELDS(id, fingerprint, kind, api, stack, where, count, bytes, lost_count, lost_bytes,
                   unknown_count, unknown_bytes, processes, least_bytes, median_bytes, most_bytes,
@@ -181,9 +188,9 @@ struct MergedLeak {
 struct LeakOfProcess {
   Id leak = 0;     // id of the leak in the table `leaks`
   Id process = 0;  // id of the process in the table `processes`
-  // count, bytes: the process's allocations that were not freed. lost: those to which no pointer
-  // was found; 0 if no search was made. unknown: those for which the search was not made or not
-  // completed.
+  // count, bytes: number and bytes of the process's allocations that were not freed. lost: number
+  // and bytes of the allocations to which no pointer was found; 0 if no search was made. unknown:
+  // number and bytes of the allocations for which the search was not made or not completed.
   Figure count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes;
   // Named steps (such as tests) in which the process made the allocations, most bytes first. Steps
   // of one name are one row. Empty: there are none, or the merged report is older than this field.
@@ -198,12 +205,13 @@ struct MergedReport {
   std::string schema = merged_schema;  // name and version of the merged report's format
   // Program that merged the reports, and reasons why processes may be missing.
   Tool tool;
-  std::vector<MergedProcess> processes;       // processes whose reports were merged
-  std::optional<FirstRefusal> first_refusal;  // the first refusal of all; null: no request failed
-  std::vector<Refusal> refusals;              // first failed request of each process that has one
-  std::vector<IdleDevices> idle_devices;      // hosts with both shared and unused devices
-  std::vector<MergedDevice> devices;          // devices that the processes used
-  std::vector<DeviceUse> device_uses;         // use of each device by each process
+  std::vector<MergedProcess> processes;  // processes whose reports were merged
+  // First refusal of all processes; null: no request failed.
+  std::optional<FirstRefusal> first_refusal;
+  std::vector<Refusal> refusals;          // first failed request of each process that has one
+  std::vector<IdleDevices> idle_devices;  // hosts with both shared and unused devices
+  std::vector<MergedDevice> devices;      // devices that the processes used
+  std::vector<DeviceUse> device_uses;     // use of each device by each process
   // Processes that held memory of each device when a request for its memory failed for the first
   // time. The process of that request comes first, then the others, most bytes first.
   std::vector<DeviceHolder> device_holders;

@@ -11,11 +11,12 @@ namespace cuwarden::model {
 
 // A statement of the report that something is complete, or of the reasons why it is not.
 struct Completeness {
-  bool complete = true;              // true exactly if `reasons` is empty
-  std::vector<std::string> reasons;  // a sentence for each thing that is missing
+  bool complete = true;              // true if nothing is missing: `reasons` is empty
+  std::vector<std::string> reasons;  // a sentence for each missing thing; empty: none is missing
   CUWARDEN_FIELDS(complete, reasons)
 };
-// Returns a statement with these reasons; complete if there are none.
+// Returns a statement with the given reasons why something is not complete; complete if there are
+// none.
 inline Completeness completeness(std::vector<std::string> reasons) {
   return {reasons.empty(), std::move(reasons)};
 }
@@ -23,7 +24,7 @@ inline Completeness completeness(std::vector<std::string> reasons) {
 // The program that wrote the report, and the things that the whole report lacks.
 struct Tool {
   Text name, version;                // "cuwarden" and its version; null: the report has none
-  bool complete = true;              // true exactly if `reasons` is empty
+  bool complete = true;              // true if the report lacks nothing: `reasons` is empty
   std::vector<std::string> reasons;  // a sentence for each thing that the report lacks
   CUWARDEN_FIELDS(name, version, complete, reasons)
   CUWARDEN_MAY_LACK(name, version)
@@ -65,8 +66,9 @@ struct Process {
 
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
-  Text path;           // path of the folder of the process's memory cgroup
-  Figure limit_bytes;  // lowest memory limit of the cgroup and the cgroups above it; null: none
+  Text path;  // path of the folder of the process's memory cgroup; null: unknown
+  // Lowest memory limit of the cgroup and the cgroups above it; null: none, or unknown.
+  Figure limit_bytes;
   // Most memory that was ever used in the cgroup whose limit is limit_bytes; without a limit, in
   // the process's own cgroup. Null: unknown.
   Figure peak_bytes;
@@ -80,10 +82,11 @@ struct MemoryCgroup {
 // The batch job that the process belongs to, read from its environment variables. A field is null
 // if no variable gives it.
 struct Job {
-  Text scheduler;        // "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"
-  Text job_id;           // id of the job
-  Text job_step;         // step of a Slurm job
-  Text array_task;       // index of the task in an array of jobs
+  // Scheduler of the batch job: "slurm", "pbs", "lsf", "sge", "cobalt" or "flux"; null: unknown.
+  Text scheduler;
+  Text job_id;           // id of the batch job; null: unknown
+  Text job_step;         // step of the Slurm job; null: unknown
+  Text array_task;       // index of the task in an array of batch jobs; null: unknown
   Figure rank;           // rank of the process in its job, from 0; null: unknown
   Text visible_devices;  // value of CUDA_VISIBLE_DEVICES; null: not set
   CUWARDEN_FIELDS(scheduler, job_id, job_step, array_task, rank, visible_devices)
@@ -92,7 +95,7 @@ struct Job {
 
 // A setting of cuwarden, with the value that was in force in the process.
 struct Setting {
-  std::string name;  // environment variable that sets it, such as "CUWARDEN_POOL"
+  std::string name;  // environment variable of the setting, such as "CUWARDEN_POOL"
   Text value;        // value of the setting that was in force
   Text source;       // origin of the setting's value: "environment" or "default"
   CUWARDEN_FIELDS(name, value, source)

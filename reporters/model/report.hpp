@@ -39,7 +39,8 @@ struct Report {
   // Versions of hooked functions that the program looked up by name and that have no hook.
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;  // CUDA devices that the process used
-  // Parts of each device's used bytes, at the last reading and at refused requests.
+  // Parts of each device's used bytes, at the last reading of the device (cuMemGetInfo) and at
+  // refused requests.
   std::vector<AccountItem> accounts;
   std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
   std::vector<Total> totals;  // sums of all allocations by kind of memory and device
@@ -54,7 +55,7 @@ struct Report {
   // Devices whose live memory grows, and how long their free memory lasts.
   std::vector<Forecast> forecasts;
   std::vector<LibraryReserve> library_reserves;  // live memory that libraries keep for themselves
-  // Memory of frameworks such as PyTorch, and what they do with it.
+  // Memory that frameworks such as PyTorch have taken from CUDA, and the part of it that they use.
   std::vector<Framework> frameworks;
   // Blocks that frameworks have handed out and not got back, by call stack; empty if they were not
   // recorded (CUWARDEN_TENSORS).
@@ -77,8 +78,8 @@ struct Report {
   // Each slab at the moment of the run at which most freed memory of its device was locked in
   // slabs.
   std::vector<WorstSlab> worst_slab_map;
-  // Call stacks that locked freed memory in slabs, at the worst moment of their device or shortly
-  // before.
+  // Call stacks that locked freed memory in slabs, at or shortly before the moment of the run at
+  // which most freed memory of their device was locked in slabs.
   std::vector<WorstSlabHolder> worst_slab_holders;
   // Incidents: requests that were refused for lack of memory. Refusals of one call stack, function,
   // kind and device are one row.

@@ -48,23 +48,27 @@ enum class TypeKind : std::uint8_t {
 // have the same address. Members that the kind has no use for are 0, null or empty.
 struct Type {
   TypeKind kind = TypeKind::object;
-  bool is_signed = false;         // number: true if it may be negative
-  bool is_id = false;             // number: true for model::Id
+  bool is_signed = false;         // true if the kind is `number` and values may be negative
+  bool is_id = false;             // true if the type is model::Id
   std::size_t size = 0;           // bytes of a value of this type in memory
-  const Type* element = nullptr;  // optional, list: type of the values in it
-  // Optional, list: returns the number of values in it, and in `first` the address of the first
-  // one. Further ones follow it in memory, each `element->size` bytes behind the one before.
+  const Type* element = nullptr;  // type of the values in an optional or list; else null
+  // Returns the number of values in an optional or list, and in `first` the address of the first
+  // value. Further values follow in memory, each `element->size` bytes behind the one before. Null
+  // for other kinds.
   std::size_t (*elements)(void* value, void*& first) = nullptr;
-  // Optional, list: replaces the values in it by `count` new ones. Returns false, and changes
-  // nothing, if the type has room for another number of values alone.
+  // Replaces the values in an optional or list by `count` new ones. Returns false if the type
+  // cannot hold `count` values: an optional then becomes empty, and a std::array stays as it is.
+  // Null for other kinds.
   bool (*renew)(void* value, std::size_t count) = nullptr;
-  // List of changeable length: makes room in memory for `count` values in all.
+  // Makes room in memory for `count` values in all in a list. Null for std::array and other kinds.
   void (*reserve)(void* value, std::size_t count) = nullptr;
-  // List of changeable length: adds a new value at the end, and returns its address.
+  // Adds a new value at the end of a list, and returns the value's address. Null for std::array and
+  // other kinds.
   void* (*add)(void* value) = nullptr;
-  // Object: its fields, in the order of CUWARDEN_FIELDS.
+  // Fields of a struct, in the order of its CUWARDEN_FIELDS; empty for other kinds than `object`.
   std::span<const Field> fields{};
-  // Object: stores the addresses of its fields in `addresses`, which has room for `fields.size()`.
+  // Stores the addresses of the fields of `object` in `addresses`, which has room for
+  // `fields.size()`. Null for other kinds than `object`.
   void (*find_fields)(void* object, void** addresses) = nullptr;
 };
 
@@ -82,7 +86,7 @@ constexpr const Type& type_of() {
   return TypeOf<Value>::type;
 }
 
-// Makes the members of Type.
+// Functions and constants that make the descriptions of types (struct Type).
 namespace description {
 
 // True for std::optional.
@@ -92,8 +96,8 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Returns the descriptions of the struct's fields, whose types the pointer names. No tuple is made,
-// so that the parameter may be null.
+// Returns the descriptions of the struct's fields. `Values`: types of the fields, in their order.
+// The parameter only names these types, and may be null.
 template <Object Struct, class... Values>
 constexpr auto fields_of(std::tuple<Values...>*) {
   std::array<Field, sizeof...(Values)> fields{Field{{}, &type_of<Values>(), false}...};
@@ -107,14 +111,15 @@ template <Object Struct>
 inline constexpr auto fields = fields_of<Struct>(
     static_cast<decltype(std::declval<Struct&>().pass_fields(TellTypes()))>(nullptr));
 
-// Type::find_fields of the struct.
+// Stores the addresses of the struct's fields in `addresses`. Serves as Type::find_fields.
 template <Object Struct>
 void find_fields(void* object, void** addresses) {
   static_cast<Struct*>(object)->pass_fields(
       [&](auto&... found) { ((*addresses++ = static_cast<void*>(&found)), ...); });
 }
-// The following functions are Type::elements, Type::renew, Type::reserve and Type::add of the types
-// std::optional and of lists.
+// Functions that serve as Type::elements and Type::renew of std::optional, and as Type::elements,
+// Type::renew, Type::reserve and Type::add of lists. content() returns 1 if the optional has a
+// value, and sets `first` to the value's address; otherwise it returns 0.
 template <class Optional>
 std::size_t content(void* value, void*& first) {
   auto& optional = *static_cast<Optional*>(value);
@@ -152,7 +157,7 @@ void* add(void* value) {
   return &static_cast<List*>(value)->emplace_back();
 }
 
-// Returns the description of the type.
+// Returns the description of the type `Value`.
 template <class Value>
 constexpr Type describe() {
   Type made{.size = sizeof(Value)};

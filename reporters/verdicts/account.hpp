@@ -81,7 +81,7 @@ class Account {
 
   // Returns the bytes of the holder's item; 0 if there is no such item.
   std::uint64_t of(Holder) const noexcept;
-  // Returns the bytes of the item of this kind's live allocations, which has no spilled bytes; 0 if
+  // Returns the bytes of the item of this kind's live allocations, without spilled bytes; 0 if
   // there is no such item.
   std::uint64_t live(Kind) const noexcept;
   // Returns the sum of the live bytes of all kinds in the account, without memory of other

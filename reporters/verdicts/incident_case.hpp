@@ -41,17 +41,17 @@ struct IncidentCase {
   // their paths and these live bytes. Only the call stacks that held or locked most memory count.
   // The path of an unknown module is empty.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
-  // Reserves of libraries in the kind of memory that was asked for (the device's or the host's),
-  // and their live bytes at the refusal, largest first. Only the call stacks that held most memory
-  // count. If the allocator that asked empties its own cache before the program sees an error, that
-  // cache is left out.
+  // Reserves (memory that libraries keep for themselves) with their live bytes at the refusal,
+  // largest first. They lie in the memory that was asked for: the device's or the host's. Only the
+  // call stacks that held most memory count. If the allocator that asked empties its own cache
+  // before the program sees an error, that allocator's reserve is left out.
   std::vector<std::pair<const LibraryReserve*, std::uint64_t>> reserves;
   // Other processes that used the device at the refusal. Their texts point into the ledger, and are
   // valid as long as it is.
   ledger::NamedProcesses others;
-  // Live device bytes of the call stacks whose live bytes grew steadily until the refusal. Only the
-  // call stacks that held or locked most memory count. If the growing blocks of frameworks have
-  // more bytes, the bytes of these blocks.
+  // Live device bytes, at the refusal, of call stacks whose live bytes grew steadily until then.
+  // Only the call stacks that held or locked most memory count. If frameworks' blocks of growing
+  // call stacks had more bytes, the bytes of these blocks.
   std::uint64_t growing_bytes = 0;
   // Setting that the user has to change to permit meshing (two half-empty pages share one page of
   // memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.
@@ -94,7 +94,8 @@ class StackModules {
   const ledger::Reader& reader_;  // reads the ledger; not owned
   // Modules that were found so far, by the number of the stack's row in the ledger.
   std::map<std::uint32_t, Modules> known_;
-  // Number of rows of modules that may still be looked at; bounds the work in a damaged ledger.
+  // Number of rows of the ledger's table of modules that this object may still read. Bounds the
+  // work in a damaged ledger.
   std::uint64_t rows_left_ = 50'000'000;
 };
 

@@ -15,7 +15,7 @@ namespace cuwarden::verdicts {
 template <class Proof>
 struct Finding {
   Proof proof;         // figures that prove the verdict (the cause of the refusal)
-  std::string advice;  // one line of advice for the user
+  std::string advice;  // one line of advice for the user about the refusal
 };
 // Deduction guide: Clang 14 deduces no template arguments of an aggregate by itself.
 template <class Proof>

@@ -26,27 +26,27 @@ struct SizeProof {
 // Figures of the other three are null.
 struct RestrictionProof {
   // Compute mode of the device, in which it gives this process no context: "prohibited" or
-  // "exclusive_process". Null: another restriction was found.
+  // "exclusive_process". Null: the compute mode is not the cause of the refusal.
   Text compute_mode;
-  // Bytes that other processes hold on the device, as NVML lists them. Null if compute_mode is not
-  // "exclusive_process".
+  // Bytes that other processes hold on the device, as NVML lists them. Null: unknown, or
+  // compute_mode is not "exclusive_process".
   Figure other_processes_bytes;
-  Figure total_bytes;  // size of the process's MIG slice; null: another restriction was found
-  Text slice;          // name of the process's MIG slice; null: another restriction was found
-  // Size of the device of which the MIG slice is a part; null: another restriction was found.
+  Figure total_bytes;  // size of the process's MIG slice; null: the slice is not the cause
+  Text slice;          // name of the process's MIG slice; null: the slice is not the cause
+  // Size of the device of which the MIG slice is a part; null: the slice is not the cause.
   Figure whole_device_bytes;
-  // Free bytes of the device. Null if neither a quota of MPS nor a limit of the cgroup is the
-  // cause.
+  // Free bytes of the device at the refusal. Null: unknown, or neither a quota of MPS nor a limit
+  // of the cgroup is the cause.
   Figure free_bytes;
-  Figure mps_limit_bytes;  // quota of MPS for the process; null: another restriction was found
-  // Live bytes that the process allocated. Null if neither a quota of MPS nor a limit of the cgroup
-  // is the cause.
+  Figure mps_limit_bytes;  // quota of MPS for the process in bytes; null: it is not the cause
+  // Live bytes that the process had allocated on the device. Null if neither a quota of MPS nor a
+  // limit of the cgroup is the cause.
   Figure own_bytes;
-  // Bytes of the process that count towards the quota of MPS; null: another restriction was found.
+  // Bytes of the process that count towards the quota of MPS; null: the quota is not the cause.
   Figure held_bytes;
   Figure requested_bytes;  // size of the refused request; null: unknown, or a context was refused
   // Limit of the process's cgroup on its use of the device's memory, for all processes of the
-  // cgroup together; bytes that count towards this limit. Null: another restriction was found.
+  // cgroup together; bytes that count towards this limit. Null: the limit is not the cause.
   Figure cgroup_device_limit_bytes, cgroup_device_used_bytes;
   CUWARDEN_FIELDS(compute_mode, other_processes_bytes, total_bytes, slice, whole_device_bytes,
                   free_bytes, mps_limit_bytes, own_bytes, held_bytes, requested_bytes,
@@ -70,11 +70,13 @@ struct LargerProof {
 struct AddressProof {
   // Limit of the process's address space in bytes (ulimit -v); null: no limit, or unknown.
   Figure address_space_limit_bytes;
-  Figure address_space_bytes;  // bytes of addresses that the process's mappings use
-  Figure largest_gap_bytes;    // bytes of the largest range of addresses without a mapping
-  Figure mappings;             // number of the process's mappings
-  Figure max_mappings;         // most mappings that the kernel allows a process (vm.max_map_count)
-  Figure requested_bytes;      // size of the refused request
+  Figure address_space_bytes;  // bytes of addresses that the process's mappings use; null: unknown
+  // Bytes of the largest range of the process's addresses without a mapping; null: unknown.
+  Figure largest_gap_bytes;
+  Figure mappings;  // number of the process's mappings; null: unknown
+  // Most mappings that the kernel allows a process (vm.max_map_count); null: unknown.
+  Figure max_mappings;
+  Figure requested_bytes;  // size of the refused request; null: a context was refused
   CUWARDEN_FIELDS(address_space_limit_bytes, address_space_bytes, largest_gap_bytes, mappings,
                   max_mappings, requested_bytes)
 };
@@ -82,9 +84,9 @@ struct AddressProof {
 // Figures that prove the verdict host_ram_exhausted: the host, or the process's cgroup, lacks
 // memory that can be page-locked.
 struct HostProof {
-  Figure ram_bytes;            // bytes of the host's RAM
-  Figure ram_available_bytes;  // available bytes of the RAM (MemAvailable)
-  Figure swap_free_bytes;      // free bytes of swap
+  Figure ram_bytes;            // bytes of the host's RAM; null: unknown
+  Figure ram_available_bytes;  // available bytes of the host's RAM (MemAvailable); null: unknown
+  Figure swap_free_bytes;      // free bytes of the host's swap; null: unknown
   // Memory limit of the process's cgroup or of a cgroup above it: the one of these limits that
   // leaves the fewest unused bytes. Null: there is no limit, or it is unknown.
   Figure cgroup_limit_bytes;
@@ -93,7 +95,7 @@ struct HostProof {
   Figure cgroup_used_bytes;
   Figure overcommit_mode;  // value of vm.overcommit_memory, 0 to 2 (2: strict); null: unknown
   // Bytes that the kernel commits at most, and bytes that it has committed (CommitLimit and
-  // Committed_AS of /proc/meminfo). Null: this limit is not the cause.
+  // Committed_AS of /proc/meminfo). Null: this limit is not the cause of the refusal.
   Figure commit_limit_bytes, committed_bytes;
   Figure pinned_bytes;     // bytes of live page-locked memory that the process allocated
   Figure requested_bytes;  // size of the refused request
@@ -105,9 +107,9 @@ struct HostProof {
 // Figures that prove the verdict held_by_page_cache: the device shares its memory with the host,
 // and the request would have fitted into it without the host's page cache.
 struct CacheProof {
-  Figure page_cache_bytes;     // bytes of the page cache that the kernel could drop; null: unknown
+  Figure page_cache_bytes;     // bytes of the host's page cache that the kernel could drop
   Figure ram_available_bytes;  // available bytes of the host's RAM (MemAvailable); null: unknown
-  Figure free_bytes;           // free bytes of the device, without the page cache; null: unknown
+  Figure free_bytes;           // free bytes of the device at the refusal, without the page cache
   Figure requested_bytes;      // size of the refused request; null: unknown
   CUWARDEN_FIELDS(page_cache_bytes, ram_available_bytes, free_bytes, requested_bytes)
 };
@@ -115,22 +117,22 @@ struct CacheProof {
 // Figures that prove the verdict pending_frees: memory was freed in stream order (cuMemFreeAsync),
 // but the device has not yet reached these frees in its streams.
 struct PendingProof {
-  // Bytes that were freed, but whose frees the device has not yet reached: an estimate, at least so
-  // many.
+  // Bytes that were freed, but whose frees the device had not reached at the refusal: an estimate
+  // that is not too high.
   Figure pending_free_bytes;
-  Figure free_bytes;       // free bytes of the device
-  Figure requested_bytes;  // size of the refused request
+  Figure free_bytes;       // free bytes of the device at the refusal
+  Figure requested_bytes;  // size of the refused request; null: a context was refused
   CUWARDEN_FIELDS(pending_free_bytes, free_bytes, requested_bytes)
 };
 
 // Figures that prove the verdict slab_fragmentation: freed memory is locked in pages (slabs) that
 // are still partly used, or memory is lost to rounding.
 struct WasteProof {
-  // Unused bytes of slabs (the driver's 2 MiB pages of small requests) in which an allocation is
-  // live.
+  // Unused bytes of slabs (the driver's 2 MiB pages of small requests) in which an allocation was
+  // live at the refusal.
   Figure slab_locked_bytes;
-  Figure rounding_bytes;  // bytes that rounding adds to live requests
-  // Bytes that cuwarden's own pool holds, and that belong to no allocation; null: none.
+  Figure rounding_bytes;  // bytes that rounding had added to requests live at the refusal
+  // Bytes that cuwarden's own pool held at the refusal, and that no allocation had; null: none.
   Figure pool_unused_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
@@ -141,13 +143,13 @@ struct WasteProof {
 // memory in segments that it has taken from CUDA, but no free block that is large enough for the
 // request.
 struct FrameworkProof {
-  Text framework;          // name of the framework
-  Figure reserved_bytes;   // bytes of the device that the framework has taken from CUDA
-  Figure allocated_bytes;  // bytes of blocks that the framework has handed out
-  Figure idle_bytes;       // bytes that the framework has taken and not handed out
-  // hole_count: number of free blocks in segments of which another part is in use.
-  // largest_free_bytes: bytes of the largest free block. Null: unknown, because blocks were not
-  // recorded.
+  Text framework;          // name of the framework that asked: "PyTorch"
+  Figure reserved_bytes;   // bytes of the device that the framework had taken from CUDA
+  Figure allocated_bytes;  // bytes of blocks that the framework had handed out and not got back
+  Figure idle_bytes;       // bytes that the framework had taken from CUDA and not handed out
+  // hole_count: number of free blocks in partly used segments (pieces of memory that the framework
+  // took from CUDA). largest_free_bytes: bytes of the framework's largest free block. Null:
+  // unknown, because blocks were not recorded.
   Figure hole_count, largest_free_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.
   Figure free_bytes, requested_bytes;
@@ -158,7 +160,7 @@ struct FrameworkProof {
 // Figures that prove the verdict held_by_framework: a library of the process holds the memory, but
 // another one asked for more.
 struct LibraryProof {
-  Text holder;  // path of the library that holds the memory
+  Text holder;  // path of the file of the library with the most live bytes on the device
   // Live bytes that the library `holder` had allocated on the device at the refusal. Only the call
   // stacks that held or locked most memory count, so the library may hold more.
   Figure held_bytes;
@@ -174,7 +176,7 @@ struct LibraryProof {
 // Figures that prove the verdict device_full_own: the process itself holds the memory, all of it
 // live.
 struct OwnProof {
-  Figure own_bytes;  // live bytes that the process allocated on the device
+  Figure own_bytes;  // live bytes that the process had allocated on the device at the refusal
   // The part of own_bytes that belongs to call stacks whose live bytes grow steadily. Null: it is
   // smaller than the number of bytes that the device lacked for the request.
   Figure growing_bytes;
@@ -190,7 +192,7 @@ struct OthersProof {
   Figure other_processes_bytes;
   // Live bytes of other processes' memory that this process opened (IPC); null: none.
   Figure opened_bytes;
-  Figure own_bytes;  // live bytes that this process allocated on the device
+  Figure own_bytes;  // live bytes that this process had allocated on the device at the refusal
   // Used bytes of the device that belong neither to this process nor to a process that NVML lists.
   // Null for the verdict held_by_other_processes.
   Figure unlisted_bytes;
@@ -205,14 +207,16 @@ struct OthersProof {
 // streams and executable graphs.
 struct ImplicitProof {
   // Bytes that the driver gave back to the device while it refused the request. free_bytes includes
-  // them. Null: unknown.
+  // them. Null: none, or unknown.
   Figure given_back_bytes;
   // Bytes of the device that the driver took for contexts of this process; null: none known.
   Figure context_bytes;
   // Bytes that the driver took for code of this process, without known libraries; null: none known.
   Figure modules_bytes;
-  Figure local_memory_bytes;  // bytes taken for kernels' local memory; null: none known
-  Figure heap_bytes;          // bytes taken for the heap of malloc() in kernels; null: none known
+  // Bytes that the driver took for kernels' local memory; null: none known.
+  Figure local_memory_bytes;
+  // Bytes that the driver took for the heap of malloc() in kernels; null: none known.
+  Figure heap_bytes;
   // Bytes that the driver took for streams, without those of known libraries; null: none known.
   Figure streams_bytes;
   // Bytes that the driver took for executable graphs, without those of known libraries; null: none

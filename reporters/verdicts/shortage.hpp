@@ -112,12 +112,14 @@ class Shortage {
   // Used bytes of the device at the refusal, divided into items; null: unknown, or host memory was
   // requested.
   std::optional<Account> account_;
-  model::Figure total_;       // bytes of the request's device; null: unknown
-  model::Figure free_;        // free bytes of the device; null: unknown
+  model::Figure total_;       // size of the request's device in bytes; null: unknown
+  model::Figure free_;        // free bytes of the device at the refusal; null: unknown
   model::Figure missing_;     // bytes that the device lacked for the request; null: unknown
-  std::uint64_t taken_ = 0;   // bytes that the request would take of the device
+  std::uint64_t taken_ = 0;   // bytes that the request would take of the device; 0: unknown
   std::uint64_t needed_ = 0;  // free bytes that the device needs for the request
-  std::uint64_t own_ = 0;     // live bytes of this process on the device
+  // Live bytes of this process on the device at the refusal, without spilled ones; 0: none, or
+  // unknown.
+  std::uint64_t own_ = 0;
 };
 
 }  // namespace cuwarden

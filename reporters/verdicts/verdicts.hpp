@@ -23,9 +23,9 @@ std::string_view verdict_name(Verdict) noexcept;
 
 // The cause for which a request was refused.
 struct Judgement {
-  Verdict verdict = Verdict::unknown;  // the cause; `unknown`: no cause is proven
+  Verdict verdict = Verdict::unknown;  // cause of the refusal; `unknown`: no cause is proven
   model::Proof proof;  // figures that prove the verdict, by name; unknown ones are left out
-  std::string advice;  // one line of advice for the user
+  std::string advice;  // one line of advice for the user about the refusal
 };
 // Judges a refused request: returns the first verdict of verdicts.def whose predicate holds, with
 // its proof and advice. The last one, `unknown`, always holds.

@@ -7,7 +7,7 @@
 
 namespace cuwarden {
 
-// The columns and the characters that a text may use.
+// Limits for a text on a terminal: the columns of a line, and the characters that can be shown.
 struct TextSpace {
   std::size_t columns = 0;  // columns of a line (characters in UTF-8); 0: any number
   bool ascii = false;       // true if only ASCII characters can be shown

@@ -23,7 +23,7 @@ inline constexpr std::size_t path_limit = 4096;
 // false.
 template <class Kind>
 struct OneOfTwoWords {
-  using Value = bool;  // true for the word `yes`, false for `no`
+  using Value = bool;  // true for the word Kind::yes, false for Kind::no
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is neither
   // word.
   static bool read(Value& to, std::string_view text) {
@@ -60,7 +60,7 @@ struct AnyPath {
   // Stores the path, with a zero byte at its end. Returns false, and stores nothing, if the text is
   // empty or has path_limit bytes or more.
   static bool read(Value&, std::string_view);
-  // Returns the path; empty: not set.
+  // Returns the path; empty if the setting is not set.
   static std::string text(const Value&);
 };
 
@@ -153,7 +153,7 @@ struct StackDepth {
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
   // accepted.
   static bool read(Value&, std::string_view);
-  // Returns the number of frames as text.
+  // Returns the number of frames that are kept of each call stack, as text.
   static std::string text(Value);
 };
 
@@ -175,7 +175,7 @@ struct LogTarget {
 
 // Kind of CUWARDEN_POOL: the choice of the requests that cuwarden serves instead of the driver.
 struct Pool {
-  using Value = PoolMode;  // requests that cuwarden serves
+  using Value = PoolMode;  // choice of the requests that cuwarden serves
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_pool_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -188,7 +188,7 @@ struct Pool {
 // Kind of CUWARDEN_REACHABILITY: the choice to search, or not, for pointers to allocations at the
 // process's end.
 struct Reachability {
-  // No search, a search of two seconds at most, or a search without a limit.
+  // Search for pointers to allocations: none, one of two seconds at most, or one without a limit.
   using Value = ReachabilityMode;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_reachability_mode;

@@ -43,9 +43,10 @@ struct SpillAmount {
 struct MeshMode {
   bool moves = true;      // true: memory of the pool may be moved; false: no memory is moved
   bool verifies = false;  // true: each copy of moved memory is compared with the original
-  // True if cuMemGetInfo counts as free the memory that cuwarden could make free by moving blocks.
+  // True if cuMemGetInfo counts as free the memory that cuwarden could free by moving memory.
   bool is_visible = false;
-  // True if blocks are copied by a kernel, which is loaded into the program's contexts.
+  // True if a kernel copies the memory that is moved. The kernel is loaded into the program's
+  // contexts.
   bool by_kernel = false;
   bool operator==(const MeshMode&) const = default;  // True if all members are equal.
 };
@@ -59,8 +60,8 @@ struct ReportConditions {
   // Condition for a report: a request was refused for lack of memory, or the records lack
   // allocations.
   bool incident = false;
-  // Condition for a report: the process ended by a signal, with an exit status other than 0, or
-  // without a sign of the reason.
+  // Condition for a report: the process ended by a signal, with an exit status that is unknown or
+  // other than 0, or without a sign of the reason.
   bool abnormal = false;
   bool operator==(const ReportConditions&) const = default;  // True if all members are equal.
 };
