@@ -56,9 +56,8 @@ struct Type {
   // value. Further values follow in memory, each `element->size` bytes behind the one before. Null
   // for other kinds.
   std::size_t (*elements)(void* value, void*& first) = nullptr;
-  // Replaces the values in an optional or list by `count` new ones. Returns false if the type
-  // cannot hold `count` values: an optional then becomes empty, and a std::array stays as it is.
-  // Null for other kinds.
+  // Replaces the values in an optional or list by `count` new ones. Returns false, and changes
+  // nothing, if the type cannot hold `count` values. Null for other kinds.
   bool (*renew)(void* value, std::size_t count) = nullptr;
   // Makes room in memory for `count` values in all in a list. Null for std::array and other kinds.
   void (*reserve)(void* value, std::size_t count) = nullptr;
@@ -128,10 +127,11 @@ std::size_t content(void* value, void*& first) {
 }
 template <class Optional>
 bool renew_optional(void* value, std::size_t count) {
+  if (count > 1) return false;
   auto& optional = *static_cast<Optional*>(value);
   optional.reset();
   if (count == 1) optional.emplace();
-  return count <= 1;
+  return true;
 }
 template <class List>
 std::size_t elements(void* value, void*& first) {

@@ -15,7 +15,6 @@ NOT_PRODUCT = ("tests/", "samples/")
 
 # file -> the reason why its long function is not split
 REASONS = {
-    "reporters/reports/report_file.cpp": "each step of ReportFile::write_or_throw() undoes those before it if it fails",
     "runtime_hooks/stacks/unwinder.cpp": "Unwinder::walk() keeps the state of a walk in registers",
 }
 
