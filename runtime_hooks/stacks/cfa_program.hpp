@@ -46,7 +46,7 @@ class CfaProgram {
   // `expression`, it is stored at the address that the DWARF expression in `expression` computes. A
   // member that the kind does not use is 0 or empty.
   struct SavedRegister {
-    Kept how = Kept::same;    // kind of the description
+    Kept how = Kept::same;    // way in which the unwind table describes the value
     std::int64_t offset = 0;  // for `at_cfa`: bytes from the CFA to the stored value
     Cursor expression;        // for `expression`: the DWARF expression of the value's address
   };
@@ -90,7 +90,7 @@ class CfaProgram {
   // rbp is saved in an unusual way.
   Rule rule_of_expression() const noexcept;
 
-  std::uint64_t address_;         // the code address whose row is wanted
+  std::uint64_t address_;         // the code address whose row of the unwind table is wanted
   std::uint64_t location_;        // the code address that the instructions have reached so far
   std::uint64_t code_alignment_;  // bytes of code in one unit of advance()
   // Bytes of stack in one unit of the offsets in the unwind table; usually -8.

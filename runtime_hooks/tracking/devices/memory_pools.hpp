@@ -17,10 +17,11 @@ namespace cuwarden::tracking {
 // memory in chunks. The driver counts a chunk as used as a whole, even if allocations use only a
 // part of it.
 struct IdleBytes {
-  // Bytes in the pools and in the graphs' chunks that the driver counts as reserved but not used.
+  // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that the driver counts as reserved
+  // but not used.
   std::uint64_t unused = 0;
-  // Bytes in the pools and in the graphs' chunks that no live allocation uses: `unused`, and those
-  // parts of the graphs' used chunks that lie in no allocation.
+  // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that no live allocation uses:
+  // `unused`, and those parts of the graphs' used chunks that lie in no allocation.
   std::uint64_t unallocated = 0;
 };
 
