@@ -17,10 +17,10 @@ namespace cuwarden::pool {
 // addresses share one page of memory (a target). A run is a group of pages whose memory is mapped
 // together; runs are moved one after the other.
 //
-// If one of the pages that are to share memory is a run of one page, the memory of that page is the
-// target. Otherwise the target is new memory. A run never needs more new memory than it gives back,
-// so a little free memory is enough. On a device without free memory, only the memory of runs of
-// one page can be a target.
+// If one of the pages that are to share memory belongs to a run with one page of memory, that page
+// of memory is the target. Otherwise the target is new memory. A run never needs more new memory
+// than it gives back, so a little free memory is enough. On a device without free memory, only the
+// memory of runs with one page of memory can be a target.
 //
 // A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
 // own addresses to those of the targets, and then its addresses are mapped to the targets. A run
@@ -350,7 +350,7 @@ class Arena::Meshing {
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
-  // Bytes that blocks took (Packing::taken_bytes()) when the moves were planned.
+  // Bytes that blocks of the arena took (Packing::taken_bytes()) when the moves were planned.
   std::uint64_t planned_beside_bytes_ = 0;
   // `was_stopped_`: true if run() has ended because no pause could be had or a move has failed.
   // `has_failed_`: true only if a move has failed.

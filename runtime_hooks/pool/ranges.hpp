@@ -20,7 +20,7 @@ namespace cuwarden::pool {
 struct Range {
   std::uint64_t start = 0;           // The address at which the allocation begins.
   std::uint64_t bytes = 0;           // Bytes that the program asked for.
-  std::uint64_t mapped_bytes = 0;    // Bytes that are mapped, in whole pages of 2 MiB.
+  std::uint64_t mapped_bytes = 0;    // Bytes of memory behind the range, in whole pages of 2 MiB.
   std::uint64_t host_bytes = 0;      // Bytes of `mapped_bytes` that are host memory.
   DeviceOrdinal device = no_device;  // The device that the program allocated memory of.
   ContextId context;                 // The context in which the program allocated the memory.

@@ -58,7 +58,7 @@ class CfaProgram {
     bool cfa_by_expression = false;          // true: the CFA is the result of `cfa_expression`
     std::uint64_t cfa_register = 0;          // DWARF number of the CFA's base register
     std::int64_t cfa_offset = 0;             // bytes from the base register's value to the CFA
-    Cursor cfa_expression;                   // the DWARF expression; empty if it is not used
+    Cursor cfa_expression;                   // the CFA's DWARF expression; empty if it is not used
     SavedRegister rbp, rsp, return_address;  // the registers' values in the caller's frame
   };
   // Largest number of rows that DW_CFA_remember_state may have stored at a time. An unwind table

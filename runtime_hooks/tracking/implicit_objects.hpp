@@ -243,8 +243,8 @@ class ImplicitObjects final : public ReadingListener {
     count_.store(static_cast<std::uint32_t>(left - begin), std::memory_order_relaxed);
   }
   // Returns bytes that a new object's record gets in addition to `taken`, the bytes that the driver
-  // took for it. They are a part of the memory that the driver kept from ended objects of this
-  // kind.
+  // took for it. They are a part of the memory that the driver kept from ended objects of the kind
+  // `Kind`.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
   // Returns the version of the device's base if the object may be entered in `waiting_`. The next
   // reading of the device's free memory then tells its bytes. Returns none if no base is known or
@@ -277,7 +277,8 @@ class ImplicitObjects final : public ReadingListener {
   // 0: the object has no record.
   bool end_waiting(const ImplicitObject&, GroupId group) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
-  // Returns the share of objects' bytes that ends of this kind give back to the device.
+  // Returns the share of their bytes that objects of this kind give back to the device at their
+  // ends.
   GivenBack& given_back_of(Kind kind) noexcept {
     return given_back_[kind == Kind::stream ? 0 : kind == Kind::module ? 1 : 2];
   }
@@ -301,7 +302,7 @@ class ImplicitObjects final : public ReadingListener {
   // (RecordFields::difference); 0: there was none. Guarded by `lock_`.
   std::uint32_t differences_ = 0;
   // Shares of their memory that streams, modules and executable graphs, in this order, give back at
-  // their ends. The initial values are measured, on an H200: the end of a module gives all of its
+  // their ends. The initial values were measured on an H200: the end of a module gives all of its
   // memory back; those of streams and executable graphs give nothing back.
   std::array<GivenBack, 3> given_back_{GivenBack{false}, GivenBack{true}, GivenBack{false}};
 };

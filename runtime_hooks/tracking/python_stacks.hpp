@@ -90,7 +90,8 @@ class PythonStacks {
  private:
   ledger::Writer& ledger_;
   HostProcess* const process_;
-  std::optional<stacks::python::Interpreter> python_;  // the interpreter; empty: there is none
+  // The process's Python interpreter. Empty: there is none, or its frames are not read.
+  std::optional<stacks::python::Interpreter> python_;
   // `noted_` has the results that note() has stored, for versions of Python without CFrames. An
   // entry has the native stack's name, a bit for the result, and 31 bits of the generation; 0:
   // unused. The name chooses the entry. `most_noted`: number of entries.

@@ -91,7 +91,7 @@ class KnownChains {
   static bool is_same(const Entry&, std::uint64_t hash, std::uint32_t native, const FrameChain&,
                       std::uint32_t generation) noexcept;
 
-  // The threads' tables, by ThreadSlot::number; null: not made yet.
+  // The threads' tables of remembered stacks, by ThreadSlot::number; null: not made yet.
   std::atomic<Table*> tables_[ThreadSlot::count]{};
 };
 

@@ -41,7 +41,7 @@ class MemoryPools {
 
   // A memory pool that the program created.
   struct Pool {
-    CUmemoryPool pool = nullptr;  // Null in an unused entry.
+    CUmemoryPool pool = nullptr;  // The pool's handle; null in an unused entry.
     std::int32_t device = -1;     // Ordinal of the device on which the pool's memory lies.
     // True if no other process can open the pool and the pool has no size limit.
     bool is_plain = false;

@@ -18,10 +18,11 @@ namespace cuwarden::tracking {
 
 // The processes that hold memory of one device, at one moment.
 struct DeviceHolders {
-  // True if a process other than this one holds memory of the device, false if none is listed. None
-  // if the list cannot show that, such as where the listed pids are those of another namespace.
+  // True if a process other than this one holds memory of the device, false if the list of
+  // processes has none. None if the list cannot show that, such as where the listed pids are those
+  // of another namespace.
   std::optional<bool> has_others;
-  // Bytes of the device that this process holds; none: unknown.
+  // Bytes of the device's memory that this process holds; none: unknown.
   std::optional<std::uint64_t> own_bytes;
 };
 
