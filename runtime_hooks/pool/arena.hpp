@@ -60,10 +60,15 @@ struct ArenaCounts {
 
 // Bytes of memory that Arena::mesh() is to save in one call, and conditions for the call.
 struct MeshGoal {
-  std::uint64_t least_bytes = 0;   // nothing is moved if less can be saved
-  std::uint64_t needed_bytes = 0;  // no further pause begins once so much is saved
-  std::uint64_t enough_bytes = 0;  // nothing more is moved once so much is saved
-  bool verifies = false;           // true: each copy is compared with its original in the pause
+  // Fewest bytes of device memory for which pages are moved. If a new plan of all pages would save
+  // less, it is not carried out. 0: there is no such limit.
+  std::uint64_t least_bytes = 0;
+  // Once meshing has saved so many bytes of device memory, no further pause begins.
+  std::uint64_t needed_bytes = 0;
+  // Once meshing has saved so many bytes of device memory, nothing more is moved.
+  std::uint64_t enough_bytes = 0;
+  // True if each copy is compared with its original in the pause.
+  bool verifies = false;
   // True if the driver lacks memory that it needs for copies on the device, because the context has
   // given that memory back. A copy is then made before anything else, so that the driver takes the
   // memory while it is free.
@@ -250,21 +255,22 @@ class Arena {
       // of the arena. `target`: number of the memory that the item's pages move to.
       std::uint32_t item = 0, target = 0;
     };
-    // A run whose pages may be moved: its number, the index in `moves` of its first move, and the
-    // number of its moves.
+    // A run (a group of pages) that may be moved: its number, the index of its first move in
+    // LeftOver::moves, and the number of its moves.
     struct OfRun {
       RunIndex run = 0;
       std::uint32_t first_move = 0, moves = 0;
     };
     std::vector<Move> moves{};
     std::vector<OfRun> runs{};
-    // For each target, in the order of their numbers: number of the run that has this memory; 0 for
-    // new memory.
+    // For each target (a page of memory to which pages move), in the order of their numbers: number
+    // of the run that has this memory; 0 for new memory.
     std::vector<RunIndex> targets{};
     // Value of Arena::changes_ when the moves were left over. A run that was filled later
     // (Run::filled_at) is neither moved nor used as a target.
     std::uint64_t made_at = 0;
-    // Bytes that blocks took (Packing::taken_bytes()) when the plan was made.
+    // Bytes that blocks of the arena took (Packing::taken_bytes()) when meshing planned these
+    // moves.
     std::uint64_t taken_bytes = 0;
   };
   class Meshing;
@@ -284,8 +290,8 @@ class Arena {
   // of the size of these pages, plus one page. Returns `anywhere` otherwise.
   Placement placement() const noexcept;
   // Returns a new block, with memory behind it. The caller must count it in `counts_` and by
-  // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. May throw
-  // std::bad_alloc, and has handed out no block then.
+  // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. `now_ns`
+  // is the time on the ledger's clock. May throw std::bad_alloc, and has handed out no block then.
   std::optional<Block> take(const driver::RealDriver&, std::uint64_t bytes, Placement,
                             std::uint64_t now_ns);
   // Maps memory for those pages of the block that have none, and for some pages after the block.
@@ -316,10 +322,12 @@ class Arena {
       visit(now);
     }
   }
-  // Unmaps those pages of a shared run that have no block, except its host page. The run keeps its
-  // memory. A page that the driver refuses to unmap stays in the run.
+  // Unmaps those pages of a shared run that have no block. The page that takes new blocks
+  // (Run::host_page) stays mapped. The run keeps its memory. A page that the driver refuses to
+  // unmap stays in the run.
   void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
-  // Unmaps the pages without a block of all shared runs, except host pages.
+  // Unmaps the pages without a block of all runs whose pages share memory. The pages that take new
+  // blocks (Run::host_page) stay mapped.
   void unmap_unused_pages(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its pages.
@@ -373,7 +381,8 @@ class Arena {
   // mesh() gives them back first, so that the driver has memory for new pages. They count as held
   // and idle. Four pages are the most that growth maps ahead (8 MiB).
   std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
-  // Number of pages of addresses without a block that share memory, but are not the host page.
+  // Number of pages of addresses that hold no block and share memory with other pages. Pages that
+  // take new blocks (Run::host_page) do not count.
   std::uint64_t unused_shared_pages_ = 0;
   ArenaCounts counts_;
   // True once meshing has found that two addresses of one page show the same contents on this

@@ -17,10 +17,10 @@ namespace cuwarden::pool {
 // addresses share one page of memory (a target). A run is a group of pages whose memory is mapped
 // together; runs are moved one after the other.
 //
-// If one of the pages that are to share memory is a run of one page, the memory of that page is the
-// target. Otherwise the target is new memory. A run never needs more new memory than it gives back,
-// so a little free memory is enough. On a device without free memory, only the memory of runs of
-// one page can be a target.
+// If one of the pages that are to share memory belongs to a run with one page of memory, that page
+// of memory is the target. Otherwise the target is new memory. A run never needs more new memory
+// than it gives back, so a little free memory is enough. On a device without free memory, only the
+// memory of runs with one page of memory can be a target.
 //
 // A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
 // own addresses to those of the targets, and then its addresses are mapped to the targets. A run
@@ -30,13 +30,15 @@ namespace cuwarden::pool {
 // one piece. So a scratch address for each run costs less than one for each target would.
 class Arena::Meshing {
  public:
-  // The plan of a pass of meshing.
+  // The kind of plan for a pass of meshing: the memory that pages are to move to.
   enum class Plan : std::uint8_t {
-    // All pages move into new memory, and into that of the arena's runs with a single page.
+    // Pages move into new memory, and into the memory of those runs of the arena that have one page
+    // of memory.
     into_new_memory,
-    // Pages move into the memory of the arena's runs with a single page. No new memory is made.
+    // Pages move into the memory of those runs of the arena that have one page of memory. No new
+    // memory is made.
     into_own_memory,
-    // The moves that the last plan for new memory has left over, without those that have become
+    // The plan has the moves that an earlier pass has left over, without those that have become
     // impossible. They are removed from Arena::left_over_. No page is looked at anew.
     left_over,
   };
@@ -106,19 +108,22 @@ class Arena::Meshing {
     CUmemGenericAllocationHandle handle = 0;
     // The scratch address at which the memory is mapped a second time; 0 if it is not.
     CUdeviceptr at = 0;
-    // Bytes of the memory.
+    // Bytes of memory that are mapped at the scratch address `at`; 0 if `at` is 0.
     std::uint64_t bytes = 0;
   };
   // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with
   // blocks is an item of the plan. Pages that share memory already are one item together, so that
   // they need no more memory than they give back.
   struct Candidate {
-    // Number of the run in the arena.
+    // Number of the candidate's run: its index in Arena::runs_, plus 1.
     RunIndex run = 0;
     std::uint32_t first_move = 0;  // index in `moves_` of the run's first move
     std::uint32_t moves = 0;       // number of the run's moves
-    std::uint32_t items = 0;  // number of its items (a page, or pages that share memory already)
-    // Number of items that move to new memory.
+    // Number of the run's items. An item is a page with blocks, or all pages that share memory
+    // already.
+    std::uint32_t items = 0;
+    // Number of the run's items (pages, or groups of pages that share memory) that move to new
+    // memory.
     std::uint32_t new_items = 0;
     // True while the run's addresses are mapped to the memory that it moves to, and the move is not
     // complete.
@@ -128,14 +133,15 @@ class Arena::Meshing {
     bool is_unmapped = false;
     // True once the run has moved: its blocks were copied, and the move is entered.
     bool is_complete = false;
-    // The run's memory. Its handle is 0 until the move is prepared, and after the move.
+    // The memory that the run has before the move. Its handle is 0 until the move is prepared, and
+    // after the move.
     OldMemory old{};
 
     // True if the memory behind the run's addresses is exchanged before the run's blocks are
     // copied. False if the blocks are copied first.
     bool exchanges_first() const noexcept { return new_items != 0; }
   };
-  // Value that stands for no item in a number of an item.
+  // Value of an item's number (LeftOver::Move::item) that stands for no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
   // A page of memory that one or several pages of addresses are moved to.
   struct Target {
@@ -148,25 +154,27 @@ class Arena::Meshing {
     // Number of the arena's run that uses the target's memory, from 1. 0 for new memory to which no
     // page was moved.
     RunIndex run = 0;
-    // Number of the item of which a page was copied whole to this memory; no_item: none was.
+    // Number of the item (LeftOver::Move::item) of which a page was copied whole to this target;
+    // no_item: no page was.
     std::uint32_t whole_item = no_item;
     // True for memory that the arena had before this pass of meshing.
     bool is_own = false;
   };
-  // A single-page run of the arena that other pages may be moved to.
+  // A run of the arena that has one page of memory, and to which pages of other runs may be moved.
   struct Own {
-    // Number of the run in the arena.
+    // Number of the run: its index in Arena::runs_, plus 1.
     RunIndex run = 0;
     // The steps (parts of 512 bytes) of the run's page that are taken: by the run's own blocks, and
     // by blocks of pages that the plan moves to the run.
     PageSteps steps;
-    // True if the plan moves the run itself away. Then no page may be moved to it.
+    // True if the plan moves this run away. Then no page may be moved to it.
     bool has_moved = false;
-    // True if the plan moves a page to the run. Then the run itself must not be moved.
+    // True if the plan moves a page of another run to this run. Then this run must not be moved.
     bool is_target = false;
   };
 
-  // True if the run can be moved: it holds blocks, and none of its pages has lost its memory.
+  // True if the run (pages whose memory is mapped together) can be moved: it holds blocks, and none
+  // of its pages has lost its memory.
   static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
   std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
   bool add_candidate(RunIndex, std::vector<PageSteps>& items);
@@ -192,8 +200,8 @@ class Arena::Meshing {
   // Unmaps the memory from its scratch addresses and releases its handle. Does nothing if there is
   // no handle.
   void let_go(OldMemory&) noexcept;
-  // Unmaps and releases the memory that take_old() has taken for candidates that were not moved
-  // yet.
+  // Unmaps and releases the memory that take_old() has taken for candidates (runs that may be
+  // moved) that were not moved yet.
   void let_go_of_waiting() noexcept;
   // Makes the candidate ready to be moved, by take_old() and make_targets(). Returns false if one
   // of them fails.
@@ -205,7 +213,7 @@ class Arena::Meshing {
   bool is_alone(const Target& target) const noexcept {
     return target.is_own && !arena_.run(target.run).is_shared;
   }
-  // Calls visit(target) once for each Target (physical memory) to which items of the candidate
+  // Calls visit(target) once for each Target (physical memory) to which pages of the candidate
   // move. Leaves out memory that the pool did not have before this pass of meshing, and memory that
   // several pages of addresses use already.
   template <class Visit>
@@ -218,8 +226,8 @@ class Arena::Meshing {
       if (is_first && is_alone(targets_[at])) visit(targets_[at]);
     }
   }
-  // Calls visit(target) for each item of the candidate: with the index in `targets_` of the memory
-  // that the item moves to.
+  // Calls visit(target) for each item of the candidate. An item is a page with blocks, or all pages
+  // that share memory already. `target`: index in `targets_` of the memory that the item moves to.
   template <class Visit>
   void each_item(const Candidate& candidate, const Visit& visit) {
     for (std::uint32_t i = 0, last = no_item; i < candidate.moves; ++i) {
@@ -258,25 +266,29 @@ class Arena::Meshing {
   void give_up_incomplete(std::span<Candidate> batch) noexcept;
   // Enters the move of a candidate that was exchanged and copied. Calls no function of the driver.
   void commit(Candidate&) noexcept;
-  // Finds the next candidate that prepare() makes ready. Skips those that fail, and sets
-  // `lacked_room_` then. Returns false if no candidate is left.
+  // Finds the next candidate (a run that may be moved) that prepare() makes ready. Skips candidates
+  // for which prepare() fails, and sets `lacked_room_` then. Returns false if no candidate is left.
   bool has_next() noexcept;
-  // Prepares the next candidates before a pause, so that the pause is short. Stops once moving them
-  // would save `bytes` or would move 1,536 pages, or when the driver refuses. `makes_targets`: true
-  // to make new memory for the first 512 of these pages; false if it is made later.
+  // Prepares the next candidates (runs that may be moved) before a pause, so that the pause is
+  // short. Stops once moving them would save `bytes` or would move 1,536 pages, or when the driver
+  // refuses. `makes_targets`: true to make new memory for the first 512 of these pages; false if it
+  // is made later.
   void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
-  // Moves the next candidates together: starts all copies, then waits once for all. Takes no
-  // further candidate once those taken save `bytes`, have 64 pages or 16,384 withheld parts, or the
-  // driver refuses. To be called in a pause of the program, after has_next(). Returns false if a
-  // call of the driver has failed, or host memory is lacking. The blocks that were not moved then
-  // lie in their old memory, which may be lost (ArenaCounts::lost_bytes).
+  // Moves the next candidates (runs that may be moved) together: starts all copies, then waits once
+  // for all. Takes no further candidate once those taken save `bytes`, have 64 pages or 16,384
+  // withheld parts, or the driver refuses. To be called in a pause of the program, after
+  // has_next(). Returns false if a call of the driver has failed, or host memory is lacking. The
+  // blocks that were not moved then lie in their old memory, which may be lost
+  // (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
-  // Takes the next candidates as a batch: prepares them, and advances `next_`. Stops at the limits
-  // of move_batch(). Returns false, with no candidate taken, if host memory is lacking.
+  // Takes the next candidates (runs that may be moved) as a batch: prepares them, and advances
+  // `next_`. Stops at the limits of move_batch(). Returns false, with no candidate taken, if host
+  // memory is lacking.
   bool take_batch(std::uint64_t bytes) noexcept;
-  // Copies the blocks of the batch that begins at the candidate `first` and ends before `next_`.
-  // Exchanges those candidates that are exchanged first, until one fails. Returns true once all
-  // copies are made, false if one has failed.
+  // Copies the blocks of a batch of candidates (runs that may be moved). The batch lies in
+  // `candidates_`, from the index `first` up to, but not including, `next_`. Exchanges those
+  // candidates that are exchanged first, until one fails. Returns true once all copies are made,
+  // false if one has failed.
   bool copy_batch(std::size_t first) noexcept;
   // Completes the move of a candidate whose blocks were copied. Returns false if the driver
   // refuses, or if the copies are to be compared and one differs.
@@ -285,17 +297,17 @@ class Arena::Meshing {
   // if these have none, and renounces the parts that were announced to Packing. If the candidate's
   // run is lost, the parts stay announced, because its addresses are withheld.
   void give_up(Candidate&) noexcept;
-  // Returns the number of parts of pages that must be announced to Packing as withheld before the
-  // page, or all pages of the candidate, are moved.
+  // Returns the number of parts of pages that must be announced to Packing as withheld before a
+  // move. `Move` is the move of one page; `Candidate` stands for the moves of all pages of its run.
   std::uint32_t withheld_parts(const Move&) const noexcept;
   std::uint64_t withheld_parts(const Candidate&) const noexcept;
   // Finds out, in a pause of the program, if two addresses of one page show the same contents on
-  // this device and driver. Looks at the memory of the first candidate's run, and writes to a part
-  // that no block has. Returns true if they do, now or by an earlier call for the arena. Returns
-  // false if they differ (ArenaCounts::differing_bytes), or if that could not be found out.
+  // this device and driver. Looks at the memory of the first run that may be moved, and writes to a
+  // part that no block has. Returns true if they do, now or by an earlier call for the arena.
+  // Returns false if they differ (ArenaCounts::differing_bytes), or if that could not be found out.
   bool is_coherent() noexcept;
-  // Returns the start and the end of a part of the page in which no block lies. Both are equal if
-  // there is none.
+  // Returns the addresses at which a part of the page without blocks begins and ends. Both are
+  // equal if blocks take the whole page. `page`: the page's index in Arena::pages_.
   std::pair<std::uint64_t, std::uint64_t> free_part(std::uint64_t page) const noexcept;
   // Compares the copies of the candidate's blocks with the originals. Returns false if one differs
   // (ArenaCounts::differing_bytes), or if that could not be found out.
@@ -306,8 +318,9 @@ class Arena::Meshing {
   void release_old() noexcept;
   void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
-  // Withholds the free addresses of each page in `joined_`. In the page's host page, withholds the
-  // offsets that the page's blocks take. To be called after each pause.
+  // Withholds the free addresses of each page in `joined_`. Also withholds the offsets of the
+  // page's blocks in the page of its run that takes new blocks (Run::host_page). To be called after
+  // each pause.
   void withhold_joined() noexcept;
 
   Arena& arena_;
@@ -337,7 +350,7 @@ class Arena::Meshing {
   bool is_full_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
-  // Bytes that blocks took (Packing::taken_bytes()) when the moves were planned.
+  // Bytes that blocks of the arena took (Packing::taken_bytes()) when the moves were planned.
   std::uint64_t planned_beside_bytes_ = 0;
   // `was_stopped_`: true if run() has ended because no pause could be had or a move has failed.
   // `has_failed_`: true only if a move has failed.
@@ -346,8 +359,8 @@ class Arena::Meshing {
   std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.
   std::size_t next_ = 0;
-  // Indices in Arena::pages_ of the pages that were moved in the last pause and are not the host
-  // page of their new run. withhold_joined() empties the list.
+  // Indices in Arena::pages_ of the pages that were moved in the last pause. Pages that take their
+  // new run's new blocks (Run::host_page) are left out. withhold_joined() empties the list.
   std::vector<std::uint64_t> joined_;
   // Memory that moved runs had before, and memory of runs that were skipped. It is given back to
   // the driver after the pause, or as soon as the driver refuses new memory.

@@ -47,7 +47,7 @@ CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t
 // be called by several threads at once.
 class Peers {
  public:
-  // Most devices that are recorded: ordinals from 0 to 63.
+  // Number of devices whose peers can be recorded: those with the ordinals 0 to 63.
   static constexpr std::size_t most_devices = 64;
 
   // Returns the peers that may use the device's memory: bit N stands for the device with ordinal N.

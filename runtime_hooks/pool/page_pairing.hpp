@@ -17,11 +17,12 @@ namespace cuwarden::pool {
 // Every sixteenth step (of 512 bytes) of a page: 256 of 4096. Most pages that cannot share memory
 // both take one of these steps. Comparing only these is faster than comparing all steps.
 struct PageSamples {
-  // A bit for each of these steps, set if the step is taken. The order of the bits is the same for
-  // all pages.
+  // A bit for every sixteenth step (of 512 bytes) of the page, set if a block takes the step. The
+  // order of the bits is the same for all pages.
   std::array<std::uint64_t, 4> words{};
 
-  // True if one of these steps is taken in both pages: then the pages cannot share memory.
+  // Compares every sixteenth step of two pages. True if blocks take one of these steps in both
+  // pages: then the pages cannot share memory.
   bool meet(const PageSamples& other) const noexcept {
     return ((words[0] & other.words[0]) | (words[1] & other.words[1]) |
             (words[2] & other.words[2]) | (words[3] & other.words[3])) != 0;
@@ -64,7 +65,7 @@ class PageSteps {
     for (const std::uint64_t word : words_) bits = bits >> 1 | std::uint64_t{word != 0} << 63;
     return bits;
   }
-  // Returns the state of every sixteenth step of the page.
+  // Returns for every sixteenth step of the page if a block takes it.
   PageSamples samples() const noexcept {
     PageSamples samples;
     for (const std::uint64_t word : words_)

@@ -120,7 +120,7 @@ class PinnedPool {
   // into blocks.
   struct Heap {
     ContextId context;
-    // Flags of cuMemHostAlloc, or `as_alloc_host`.
+    // Flags of cuMemHostAlloc, or `as_alloc_host`, with which the heap's memory was allocated.
     unsigned flags = 0;
     // True while the driver ends the context: the pool neither hands out the heap's memory nor
     // finds blocks in it.

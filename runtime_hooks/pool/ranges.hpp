@@ -20,7 +20,7 @@ namespace cuwarden::pool {
 struct Range {
   std::uint64_t start = 0;           // The address at which the allocation begins.
   std::uint64_t bytes = 0;           // Bytes that the program asked for.
-  std::uint64_t mapped_bytes = 0;    // Bytes that are mapped, in whole pages of 2 MiB.
+  std::uint64_t mapped_bytes = 0;    // Bytes of memory behind the range, in whole pages of 2 MiB.
   std::uint64_t host_bytes = 0;      // Bytes of `mapped_bytes` that are host memory.
   DeviceOrdinal device = no_device;  // The device that the program allocated memory of.
   ContextId context;                 // The context in which the program allocated the memory.
@@ -66,8 +66,9 @@ class Ranges {
   void set_sync_memops(std::uint64_t start, bool on) noexcept;
   // Removes and returns one range that was allocated in the context; none if the set has none left.
   std::optional<Range> take_of(ContextId) noexcept;
-  // Removes and returns one range for whose memory this context must be waited for next:
-  // Range::used_in, or Range::context where `used_in` is 0. Returns none if the set has none left.
+  // Removes and returns one range that has to wait for this context before its memory is freed. A
+  // range waits for Range::used_in first, and for Range::context where `used_in` is 0. Returns none
+  // if no range of the set has to wait for this context next.
   std::optional<Range> take_used_in(ContextId) noexcept;
   // Calls visit(range) for each range, with the set's lock held, so that no range is unmapped
   // during the call. Calls nothing if another thread has kept the lock for more than ten seconds.

@@ -78,9 +78,9 @@ class Spill {
   // take_deferred() returns it later. If host memory is lacking, or another thread has kept the
   // list's lock for more than ten seconds, the range stays mapped until the process ends.
   void defer(const Range&) noexcept;
-  // Removes and returns one range that defer() has kept and for whose memory this context must be
-  // waited for next: Range::used_in, or Range::context where `used_in` is 0. Returns none if there
-  // is none left.
+  // Removes and returns one range that defer() has kept and that has to wait for this context next.
+  // A range waits for Range::used_in first, and for Range::context where `used_in` is 0. Returns
+  // none if no kept range has to wait for this context next.
   std::optional<Range> take_deferred(ContextId) noexcept;
   // True if memory of spilled allocations is kept that the program has freed, because the device
   // may still use it.

@@ -46,7 +46,7 @@ class CfaProgram {
   // `expression`, it is stored at the address that the DWARF expression in `expression` computes. A
   // member that the kind does not use is 0 or empty.
   struct SavedRegister {
-    Kept how = Kept::same;    // kind of the description
+    Kept how = Kept::same;    // way in which the unwind table describes the value
     std::int64_t offset = 0;  // for `at_cfa`: bytes from the CFA to the stored value
     Cursor expression;        // for `expression`: the DWARF expression of the value's address
   };
@@ -58,7 +58,7 @@ class CfaProgram {
     bool cfa_by_expression = false;          // true: the CFA is the result of `cfa_expression`
     std::uint64_t cfa_register = 0;          // DWARF number of the CFA's base register
     std::int64_t cfa_offset = 0;             // bytes from the base register's value to the CFA
-    Cursor cfa_expression;                   // the DWARF expression; empty if it is not used
+    Cursor cfa_expression;                   // the CFA's DWARF expression; empty if it is not used
     SavedRegister rbp, rsp, return_address;  // the registers' values in the caller's frame
   };
   // Largest number of rows that DW_CFA_remember_state may have stored at a time. An unwind table
@@ -90,7 +90,7 @@ class CfaProgram {
   // rbp is saved in an unusual way.
   Rule rule_of_expression() const noexcept;
 
-  std::uint64_t address_;         // the code address whose row is wanted
+  std::uint64_t address_;         // the code address whose row of the unwind table is wanted
   std::uint64_t location_;        // the code address that the instructions have reached so far
   std::uint64_t code_alignment_;  // bytes of code in one unit of advance()
   // Bytes of stack in one unit of the offsets in the unwind table; usually -8.

@@ -89,8 +89,8 @@ class Cursor {
   }
 
   const std::uint8_t* at_ = nullptr;   // the next byte to be read; equal to end_ at the end
-  const std::uint8_t* end_ = nullptr;  // the end of the range, which is not read
-  bool good_ = true;                   // false after a failure
+  const std::uint8_t* end_ = nullptr;  // the address after the range's last byte
+  bool good_ = true;                   // false after a read has failed
 };
 
 }  // namespace cuwarden::stacks

@@ -48,14 +48,14 @@ class KnownStacks {
   // A block of four pairs (a return address and the word below it), and the position of each pair
   // in the stack, in bytes from its upper end.
   struct Pairs {
-    Pair values[block];  // the pairs as the walk has read them
+    Pair values[block];  // the four pairs, as they lay on the stack when it was walked
     // Position of each pair's lower word: bytes from the stack's upper end, negative.
     Offset offsets[block];
   };
   // A block of four words of a stack, and the position of each in the stack, in bytes from its
   // upper end.
   struct alignas(16) Words {
-    std::uint64_t values[block];  // the words as the walk has read them
+    std::uint64_t values[block];  // the four words, as they lay on the stack when it was walked
     // Position of each word of `values`: bytes from the stack's upper end, negative.
     Offset offsets[block];
   };
@@ -121,8 +121,8 @@ class KnownStacks {
     std::atomic<std::uint64_t> probes[ways];
   };
 
-  // An entry that is being written while its stack is walked. The destructor drops it, unless
-  // KnownStacks::keep() was called for it.
+  // An entry (a known stack) that is being written while the stack is walked. The destructor drops
+  // the entry, unless KnownStacks::keep() was called for it.
   class Draft {
    public:
     Draft() = default;
@@ -140,15 +140,17 @@ class KnownStacks {
 
    private:
     friend KnownStacks;
-    // The table that contains the entry; null if there is no entry.
+    // The table that contains `entry_`; null if the draft has no entry.
     Table* table_ = nullptr;
-    // The entry to write to; null if there is none.
+    // The entry (a known stack) to write to; null if the draft has none.
     Entry* entry_ = nullptr;
-    // Index of the entry in its set.
+    // Index of `entry_` in its set of eight entries. Means nothing if `entry_` is null.
     std::size_t way_ = 0;
-    // The address on the stack at which the walk began.
+    // The address on the stack at which the walk for `entry_` began. Means nothing if `entry_` is
+    // null.
     std::uint64_t where_ = 0;
-    // Another entry of the set whose walk began at the same address; null if there is none.
+    // Another entry of the set whose walk began at the same address as that of `entry_`; null if
+    // there is none.
     const Entry* other_ = nullptr;
   };
 
@@ -168,9 +170,9 @@ class KnownStacks {
   // Chooses an entry for the calling thread's stack, and puts it into the empty `draft`, for the
   // walk to write to. `ThreadSlot` is the calling thread's. `start` is the address of the innermost
   // frame (its __builtin_frame_address). Leaves `draft` empty if there is no memory or `ThreadSlot`
-  // has the number 0. The same is true if the caller is a signal handler that has interrupted the
-  // writing of this entry. A full set takes only one of eight new stacks; for the others, `draft`
-  // stays empty, too.
+  // has the number 0. The draft also stays empty if the caller is a signal handler that has
+  // interrupted the writing of the chosen entry. If the set of entries for `start` is full, only
+  // one of eight new stacks gets an entry; for the others, the draft stays empty, too.
   void begin(Draft& draft, ThreadSlot, std::uint64_t start) noexcept;
   // Finishes a draft after the whole stack was noted in its entry, so that find() recognises the
   // stack. `name` is the number that find() then returns, not 0. `generation` is the result of
@@ -182,14 +184,15 @@ class KnownStacks {
   void forget_all() noexcept;
 
  private:
-  // Most known stacks (entries) of all threads together, which take 40 MiB. Once so many entries
-  // were ever used, no further one is taken into use. If its set has no emptied entry, a new stack
-  // then overwrites a used one at most one time in eight. Otherwise it is not remembered. A thread
-  // that has no used entries by then remembers no stack.
+  // Most entries (known stacks) of all threads together, which take 40 MiB. Once so many entries
+  // were ever used, no unused one is taken into use any more. A new stack may then take an entry of
+  // its set that was emptied. If the set has no such entry, the stack overwrites a used one at most
+  // one time in eight, and otherwise is not remembered. A set without any used entry then remembers
+  // no stack.
   static constexpr std::uint32_t most_entries = 4096;
-  // In a full set, only one of so many new stacks overwrites an entry; the others are not
-  // remembered. A program with more paths than entries would otherwise write all the time and
-  // recognise no stack.
+  // In a set whose eight entries are in use, only one of so many new stacks overwrites an entry;
+  // the others are not remembered. A program with more paths than entries would otherwise write all
+  // the time and recognise no stack.
   static constexpr std::uint8_t reluctance = 8;
 
   // The known stacks of one thread. A new table is zeroed memory, except for `found`.
@@ -232,8 +235,9 @@ class KnownStacks {
   // Remembers that the entry (a known stack) was found or written although another one was
   // expected. From then on, it is expected after the entry that was found before it.
   static void was_not_expected(Mine&, Entry&) noexcept;
-  // Returns as a Probe the innermost word of `entry` that differs from `other`; the outermost
-  // return address of `entry` if there is none.
+  // Returns as a Probe a word in which the stack of `entry` differs from that of `other`. The
+  // return addresses in pairs are compared before the single words, and in both cases inner ones
+  // before outer ones. If all are equal, returns the outermost return address of `entry`.
   static Probe probe_for(const Entry& entry, const Entry& other) noexcept;
   // Chooses an entry of the table's set with the index `set` for a new stack. Returns the entry's
   // index in the set; `ways` if the stack is not to be remembered.

@@ -6,8 +6,10 @@
 // The linker's symbols for the first byte of this shared object in memory, and for the end of its
 // data.
 extern "C" {
-extern const char __ehdr_start __attribute__((visibility("hidden")));  // This object's first byte.
-extern const char _end __attribute__((visibility("hidden")));          // End of this object.
+// The symbol lies at the first byte of this shared object in memory.
+extern const char __ehdr_start __attribute__((visibility("hidden")));
+// The symbol lies at the end of this shared object's data: the address after the last byte.
+extern const char _end __attribute__((visibility("hidden")));
 }
 
 namespace cuwarden::stacks {

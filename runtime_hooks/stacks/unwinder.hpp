@@ -27,12 +27,13 @@ namespace cuwarden::stacks {
 // `foreign_code` and `no_description`, where libgcc's unwinder would end as well, the stack is
 // marked as truncated.
 enum class Exception : std::uint32_t {
-  not_expressible,  // A frame whose unwind table says more than a Rule can hold.
-  foreign_code,     // Code of no module, such as a JIT compiler's.
-  no_description,   // Code of a module that has no unwind table for it.
-  malformed,        // An invalid unwind table.
-  unreadable,       // A frame at an address that cannot be read: the stack is damaged.
-  endless,          // 4,096 frames of this shared object, or more: the stack goes in circles.
+  not_expressible,  // The unwind table says more about the frame than a Rule can hold.
+  foreign_code,     // The code belongs to no module, as a JIT compiler's.
+  no_description,   // The code's module has no unwind table for it.
+  malformed,        // The unwind table is invalid.
+  unreadable,       // The frame lies at an address that cannot be read: the stack is damaged.
+  // The stack has 4,096 frames of this shared object, or more: it goes in circles.
+  endless,
 };
 // Number of enumerators of Exception.
 inline constexpr std::size_t exceptions = 6;
@@ -118,7 +119,8 @@ class Unwinder {
   // One counter for each Exception (reason for which a stack ends early), in their order:
   // `own_counts_`, or those passed to the constructor.
   std::atomic<std::uint64_t>* counts_;
-  // Counters for an object that was made without any; see `counts_`.
+  // The counters to which `counts_` points if the constructor got none: one for each Exception, in
+  // their order.
   std::atomic<std::uint64_t> own_counts_[exceptions]{};
   // Memory of `rules_`; without it all stacks are walked by libgcc's unwinder.
   Mapping memory_;

@@ -88,8 +88,8 @@ class AllocationRecorder {
   void give_notice_of(std::uint32_t reasons) noexcept;
   void unknown_free() noexcept;
 
-  // Reasons (bits) of which the listener is told: a table of the ledger is full, or recording has
-  // stopped.
+  // Reasons (bits of ledger::Reason) for an incomplete ledger of which the listener is told: a
+  // table of the ledger is full, or recording has stopped.
   static constexpr std::uint32_t noteworthy =
       ledger::reason_ledger_full | ledger::reason_recording_stopped;
 
@@ -100,7 +100,7 @@ class AllocationRecorder {
   ImplicitMemory& implicit_;
   CallSites& sites_;
   CompletenessListener& listener_;
-  // Reasons (bits) of which the listener was told.
+  // Reasons (bits of ledger::Reason) for an incomplete ledger of which the listener was told.
   std::atomic<std::uint32_t> noticed_{0};
   // True once the driver has made a handle that gets no record, such as one of a multicast object.
   std::atomic<bool> unrecorded_{false};

@@ -88,8 +88,8 @@ class Captures {
     std::uint64_t thread = 0;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   };
-  // Waits until no call is between begin_wait() and end_wait(), for a millisecond at most: the
-  // beginning of such a call takes microseconds.
+  // Waits until no call of another thread is between begin_wait() and end_wait(), for a millisecond
+  // at most. Such a call passes the driver's check for captures within microseconds.
   void let_waits_begin() const noexcept;
   // Removes a capture that is in progress, by making its entry of `all_` unused.
   void remove(Capture&) noexcept;

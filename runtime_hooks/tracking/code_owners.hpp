@@ -65,7 +65,7 @@ class CodeOwners {
  private:
   static constexpr std::size_t ways = 8, lines = 512;
   struct Entry {
-    std::uint64_t kernel = 0;  // 0: the entry is unused
+    std::uint64_t kernel = 0;  // handle of the kernel; 0: the entry is unused
     CodeOwner owner;
   };
   Entry* line_of(std::uint64_t kernel) noexcept {

@@ -77,8 +77,9 @@ class ContextMemory {
   std::uint64_t context_ended(ContextId, DeviceOrdinal device) noexcept;
 
  private:
-  // Most entries, one for each record, on all devices together. If no entry is left, bytes for
-  // kernels are added to the newest record of their kind.
+  // Most entries of `entries_`, on all devices together. Each stands for the record of a context,
+  // or of memory that the driver took in one for kernels. If no entry is left, bytes for kernels
+  // are added to the newest record of their kind.
   static constexpr std::size_t most_records = 512;
   // Names a live allocation record: that of a context, of a green context, or of memory that the
   // driver took in a context for kernels (local memory, or the heap of malloc() in kernels).
@@ -87,7 +88,9 @@ class ContextMemory {
     bool is_first = false;  // true for a device's first context
     DeviceOrdinal device;   // device of the context
     ContextId context;      // context that owns the memory
-    DeviceAddress address;  // address of the record; for a context its handle
+    // Address under which the ledger has the record: the handle of a context or green context, a
+    // number from 1 for memory for kernels.
+    DeviceAddress address;
     // True for the record of the context itself, false for those of memory in it and of its green
     // contexts.
     bool is_context() const noexcept {
@@ -96,7 +99,7 @@ class ContextMemory {
   };
   // Memory of destroyed green contexts of one device, which the driver keeps until `primary` ends.
   struct KeptByGreens {
-    ContextId primary;  // the context that owned them
+    ContextId primary;  // the primary context that owned the green contexts
     std::uint64_t bytes = 0;
   };
   // Returns the kind of number that the record's address is.
@@ -134,7 +137,8 @@ class ContextMemory {
   std::size_t count_ = 0;
   std::uint64_t last_number_ = 0;  // address (a count) of the latest record for kernels
   std::array<Entry, most_records> entries_{};
-  std::array<KeptByGreens, LiveContexts::device_limit> kept_{};  // by the device's ordinal
+  // Memory of destroyed green contexts that the driver keeps, by the device's ordinal.
+  std::array<KeptByGreens, LiveContexts::device_limit> kept_{};
 };
 
 }  // namespace cuwarden::tracking

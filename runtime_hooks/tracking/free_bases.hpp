@@ -37,7 +37,7 @@ class FreeBases {
     // change that figure.
     bool by_own = false;
     std::uint64_t free_bytes = 0;
-    Version version = 0;  // the base's version when of() was called
+    Version version = 0;  // the version of the device's base when FreeBases::of() was called
   };
 
   // Returns the device's base, the reading of its free memory to which later readings are compared.
@@ -108,7 +108,7 @@ class FreeBases {
   struct Stored {
     std::uint64_t free_bytes = 0, epoch = 0;
     std::uint64_t serial = 0;               // number of times that the device's base was set
-    bool is_exact = false, by_own = false;  // Base::is_exact, Base::by_own
+    bool is_exact = false, by_own = false;  // see Base::is_exact and Base::by_own
   };
   static constexpr std::uint64_t serial_bits = 24;
 

@@ -32,7 +32,7 @@ namespace cuwarden::tracking {
 // An object of the program for which the driver takes device memory by itself.
 struct ImplicitObject {
   Kind kind{};               // Kind::stream, Kind::module or Kind::graph_exec.
-  Space space{};             // The kind of handle.
+  Space space{};             // The kind of number that `handle` is.
   std::uint64_t handle = 0;  // The handle that the driver gave to the program.
   // If the object is a library, or a kernel's code: the device that has loaded this copy of it
   // (each device loads a copy of its own). no_device for streams, modules and executable graphs.
@@ -87,11 +87,13 @@ class GivenBack {
   }
 
  private:
-  // Weight of what is presumed before the first end is measured, in bytes of ended objects. A few
-  // measured ends alone do not tell the share: the driver moves memory in chunks of some MiB.
+  // Bytes of ended objects that the presumed share counts for, beside the measured ends. A few
+  // measured ends alone do not tell the share that the driver gives back, because the driver moves
+  // memory in chunks of some MiB.
   static constexpr std::uint64_t presumed_bytes = std::uint64_t{64} << 20;
   const bool is_all_;
-  // Sums over all measured ends: bytes that the objects had, and bytes that were given back.
+  // Sums over all measured ends of objects of the kind: bytes that the objects had, and bytes that
+  // their ends gave back.
   std::atomic<std::uint64_t> known_{0}, given_{0};
 };
 
@@ -148,7 +150,8 @@ class ImplicitObjects final : public ReadingListener {
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
   // ended, but the code's bytes stay in the device's sum. If the object was waiting for a reading,
-  // its bytes stay unknown. Its part of the difference then counts as memory that the driver keeps.
+  // its bytes stay unknown. If ends of its kind give little back, its part of the bytes that the
+  // reading shows as taken counts as memory that the driver keeps.
   void not_ended(const Ending&) noexcept;
 
   // Removes the objects of a context that has ended from those that wait for a reading.
@@ -161,14 +164,16 @@ class ImplicitObjects final : public ReadingListener {
   // The modules and libraries to which kernels belong.
   CodeOwners owners;
 
-  // Returns the version of the device's base, which device_was_read() needs.
+  // Returns the version of the device's base (a reading of its free memory), which
+  // device_was_read() gets as `begun`.
   std::uint64_t reading_begins(DeviceOrdinal device) noexcept override {
     return implicit_.bases.reading_begins(device);
   }
   // Gives the objects that wait on the device their parts of the difference between this reading
   // and the device's base. If none waits, a difference is a sign of another process. Then makes the
   // reading the device's base. While another thread is inside a hooked call, does nothing of this
-  // if a base is known. Returns false: the device's memory is not changed.
+  // if a base is known. `begun`: the result of reading_begins() before this reading. Returns false:
+  // the device's memory is not changed.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t begun) noexcept override;
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
@@ -190,7 +195,7 @@ class ImplicitObjects final : public ReadingListener {
   // device's free memory. Or, if `ended` is not 0, one or more objects of a group that ended before
   // that reading.
   struct Waiting {
-    ImplicitObject object;  // if `ended` is not 0, only its kind has a meaning
+    ImplicitObject object;  // the object; if `ended` is not 0, only its kind has a meaning
     DeviceOrdinal device;   // the device whose memory the driver took for the object
     // Group and context of the record that the object gets if it has none.
     GroupId group;
@@ -238,8 +243,8 @@ class ImplicitObjects final : public ReadingListener {
     count_.store(static_cast<std::uint32_t>(left - begin), std::memory_order_relaxed);
   }
   // Returns bytes that a new object's record gets in addition to `taken`, the bytes that the driver
-  // took for it. They are a part of the memory that the driver kept from ended objects of this
-  // kind.
+  // took for it. They are a part of the memory that the driver kept from ended objects of the kind
+  // `Kind`.
   std::uint64_t share_of_kept(Kind, DeviceOrdinal, std::uint64_t taken) noexcept;
   // Returns the version of the device's base if the object may be entered in `waiting_`. The next
   // reading of the device's free memory then tells its bytes. Returns none if no base is known or
@@ -257,9 +262,9 @@ class ImplicitObjects final : public ReadingListener {
   bool has_managed(DeviceOrdinal) const noexcept;
   // Gives the objects that wait on the device their bytes, by a reading of its free bytes, and
   // removes them. Also removes objects that can never get their bytes, since their base was
-  // forgotten. `begun`: the version of the device's base from before the reading. `base`: its base
-  // now. `by_own`: FreeBases::Base::by_own for `free_bytes`. Returns true if an object waited on
-  // the base with this version, ended ones included.
+  // forgotten. `begun`: the version of the device's base from before the reading. `base`: the
+  // device's base now. `by_own`: FreeBases::Base::by_own for `free_bytes`. Returns true if an
+  // object, ended or not, waited on the base with the version `begun`.
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Version begun) noexcept;
   // True if waiting objects may have taken the bytes by which the device's free bytes are below its
@@ -267,17 +272,19 @@ class ImplicitObjects final : public ReadingListener {
   // memory.
   bool is_plausible(DeviceOrdinal, const FreeBases::Base&, std::uint64_t free_bytes) noexcept;
   // Changes the entry in `waiting_` of an object that ends: it then stands for an ended object,
-  // together with others of its group. If ends of this kind give memory back, removes the entry
-  // instead. Returns true if the object was waiting. `group`: group of the object's record; 0: it
-  // has none.
+  // together with others of its group. If ends of the object's kind give memory back, removes the
+  // entry instead. Returns true if the object was waiting. `group`: group of the object's record;
+  // 0: the object has no record.
   bool end_waiting(const ImplicitObject&, GroupId group) noexcept;
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
-  // Returns the share of objects' bytes that ends of this kind give back to the device.
+  // Returns the share of their bytes that objects of this kind give back to the device at their
+  // ends.
   GivenBack& given_back_of(Kind kind) noexcept {
     return given_back_[kind == Kind::stream ? 0 : kind == Kind::module ? 1 : 2];
   }
-  // Ends the records of code that belongs to the object, on all devices. Returns its bytes on the
-  // device `here`; those on other devices are subtracted from their sums.
+  // Ends the records of code that belongs to the object, on all devices. Returns the code's bytes
+  // on the device `here`. Subtracts the code's bytes on other devices from the sums of those
+  // devices.
   std::uint64_t end_code_of(const ImplicitObject&, DeviceOrdinal here) noexcept;
 
   ledger::Writer& ledger_;
@@ -291,11 +298,12 @@ class ImplicitObjects final : public ReadingListener {
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
-  // Number of the latest difference that was divided among several objects (Record::difference).
-  // Guarded by `lock_`.
+  // Number of the latest difference between two readings that was divided among several objects
+  // (RecordFields::difference); 0: there was none. Guarded by `lock_`.
   std::uint32_t differences_ = 0;
-  // By kind: streams, modules, executable graphs. Measured on an H200: the end of a module gives
-  // all of its memory back; those of streams and executable graphs give nothing back.
+  // Shares of their memory that streams, modules and executable graphs, in this order, give back at
+  // their ends. The initial values were measured on an H200: the end of a module gives all of its
+  // memory back; those of streams and executable graphs give nothing back.
   std::array<GivenBack, 3> given_back_{GivenBack{false}, GivenBack{true}, GivenBack{false}};
 };
 

@@ -43,9 +43,9 @@ class PythonStacks {
   // The answer of runs(): does the calling thread run the Python frames of its state? It may have
   // handed the state to another thread.
   enum class Runs : std::uint8_t {
-    no,       // the thread does not run these frames
-    yes,      // the thread runs these frames
-    unknown,  // only is_inside() can say, after a walk of the native stack
+    no,       // The thread does not run the Python frames of its state.
+    yes,      // The thread runs the Python frames of its state.
+    unknown,  // Only is_inside() can say, after a walk of the native stack.
   };
   // Returns whether the calling thread runs the frames of `state`, the result of state_of_thread(),
   // not 0. `native`: the native stack's name; 0: it is not known. Python 3.10 to 3.12 has CFrames,
@@ -80,8 +80,8 @@ class PythonStacks {
     bool truncated = false;
     bool is_whole = true;
   };
-  // Merges a native stack with the Python frames that read() has given: see
-  // stacks::python::merge(). Stores the functions of the Python frames in the ledger.
+  // Merges a native stack with the Python frames that read() has given, and writes the result to
+  // `frames`: see stacks::python::merge(). Stores the functions of the Python frames in the ledger.
   Stored merge(const stacks::python::NativeStack&, const stacks::python::FrameChain&,
                std::span<std::uint64_t> frames) noexcept;
 
@@ -90,13 +90,16 @@ class PythonStacks {
  private:
   ledger::Writer& ledger_;
   HostProcess* const process_;
-  std::optional<stacks::python::Interpreter> python_;  // the interpreter; empty: there is none
-  // Results that note() has stored, for versions of Python without CFrames. An entry has the native
-  // stack's name, a bit for the result, and 31 bits of the generation. The name chooses the entry;
-  // 0: unused.
+  // The process's Python interpreter. Empty: there is none, or its frames are not read.
+  std::optional<stacks::python::Interpreter> python_;
+  // `noted_` has the results that note() has stored, for versions of Python without CFrames. An
+  // entry has the native stack's name, a bit for the result, and 31 bits of the generation; 0:
+  // unused. The name chooses the entry. `most_noted`: number of entries.
   static constexpr std::size_t most_noted = 1024;
   std::atomic<std::uint64_t> noted_[most_noted]{};
-  int (*is_initialized_)() = nullptr;  // Py_IsInitialized, also of builds whose frames are not read
+  // Py_IsInitialized of the process's interpreter, also if its frames are not read. Null: there is
+  // no interpreter.
+  int (*is_initialized_)() = nullptr;
   std::atomic<bool> was_running_{false};  // true once the interpreter was found running
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};

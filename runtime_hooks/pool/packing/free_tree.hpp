@@ -48,8 +48,8 @@ class FreeTree {
   static void resized(StretchNodes&, StretchIndex) noexcept;
 
   // Compares the first `most_compared` stretches, in the order of addresses, that have a part of
-  // this kind with at least `bytes`, a multiple of 512. Returns the smallest of these parts; none
-  // if no stretch has one.
+  // the kind `Room` with at least `bytes`, a multiple of 512. Returns the smallest of these parts;
+  // none if no stretch has one.
   std::optional<FreePart> find(const StretchNodes&, Room, std::uint64_t bytes,
                                int most_compared) const noexcept;
 

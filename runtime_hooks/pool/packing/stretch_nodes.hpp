@@ -20,12 +20,12 @@ inline constexpr std::size_t rooms = 4;
 
 // The use of a stretch of addresses.
 enum class StretchState : std::uint8_t {
-  unused,    // a node without addresses
-  hole,      // free, with memory
-  bare,      // free, without memory: the stretch consists of whole pages
-  withheld,  // free, but no block may use it
-  live,      // a block of the program
-  retired,   // a block that the program has freed, but the device may still use
+  unused,    // The node has no addresses.
+  hole,      // The stretch is free and has memory.
+  bare,      // The stretch is free, has no memory, and consists of whole pages.
+  withheld,  // The stretch is free, but no block may use it.
+  live,      // The stretch is a block that the program has not freed.
+  retired,   // The program has freed the block, but the device may still use it.
 };
 
 // A stretch of addresses in a region: a block, or free addresses between blocks.
@@ -37,8 +37,8 @@ struct Stretch {
   };
   // The position of a hole or a bare stretch in a FreeTree. `left` and `right` are the nodes right
   // below it, with the trees of lower and of higher addresses; `up` is the node above it. 0: there
-  // is none. `most_steps`, by Room: the size of the largest part of this kind in this stretch and
-  // all below it, in steps of 512 bytes.
+  // is no node. `most_steps` has a size for each kind of part (Room): that of the largest such part
+  // in this stretch and in all stretches below it, in steps of 512 bytes.
   struct InTree {
     StretchIndex left = 0, right = 0, up = 0;
     std::array<std::uint32_t, rooms> most_steps{};
@@ -46,7 +46,8 @@ struct Stretch {
 
   // The stretch's first address and its size, a multiple of 512 bytes.
   std::uint64_t start = 0, taken_bytes = 0;
-  // `block` is valid while `state` is live or retired; `tree` is valid while it is hole or bare.
+  // `block` is valid while `state` is live or retired; `tree` is valid while `state` is hole or
+  // bare.
   union {
     OfBlock block;
     InTree tree;

@@ -18,16 +18,16 @@ namespace cuwarden::stacks::python {
 // instructions.
 inline constexpr std::uint64_t longest_table = std::uint64_t{1} << 20;
 
-// The contents of a code object, which all of its frames have in common. Not to be copied: the
-// texts point into the object itself.
+// The contents of a code object, which all of its frames have in common. Not to be copied, because
+// `file` and `name` point into `file_buffer` and `name_buffer`.
 struct CodeContents {
   static constexpr std::size_t longest_file = 1024, longest_name = 256;
 
-  // File and qualified name of the function, in UTF-8; before 3.11 the plain name. Longer ones are
-  // cut. The text is in the buffers below.
+  // File and qualified name of the function, in UTF-8; before 3.11 the plain name. Texts of more
+  // than `longest_file` or `longest_name` bytes are cut.
   std::string_view file, name;
   std::uint32_t first_line = 0;  // line with which the function begins
-  // The table of lines, in the object's own memory: valid while the object lives.
+  // The table of lines, in the code object's own memory: valid while the code object lives.
   std::span<const std::uint8_t> lines;
   char file_buffer[longest_file], name_buffer[longest_name];
 };

@@ -31,12 +31,12 @@ struct FrameChain {
     std::uint64_t inside;
   };
 
-  // The arrays have no values until they are written: only the first `count` frames and the first
-  // `groups` entries of `group` are valid.
+  // `frames` has the Python frames, and `group` their groups. Only the first `count` frames and the
+  // first `groups` groups are valid; the other elements have no values.
   PythonFrame frames[most_frames];
   Group group[most_frames];
   std::uint32_t count, groups;
-  bool truncated;  // true if outer frames are missing, because the arrays have no room for them
+  bool truncated;  // true if outer frames are missing, because the chain has no room for them
 
   // Adds a frame. Returns false, with the chain marked as truncated, if there is no room.
   bool add(const PythonFrame& frame) noexcept {

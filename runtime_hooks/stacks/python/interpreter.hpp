@@ -94,9 +94,9 @@ class Interpreter {
  private:
   // Result of the check if the interpreter's fields are where the layout says.
   enum class Trust : std::uint8_t {
-    unknown,  // no frame was checked yet
-    full,     // the fields are there: frames are read without checks
-    none,     // the fields are elsewhere: no frames are read any more
+    unknown,  // No frame of the interpreter was checked yet.
+    full,     // All fields are where the layout says. Frames are read without checks.
+    none,     // Some field is elsewhere. No frames are read any more.
   };
 
   bool is_of_this_thread(std::uint64_t state) const noexcept;

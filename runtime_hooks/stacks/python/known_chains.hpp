@@ -26,7 +26,8 @@ class KnownChains {
 
   // The Python frames of a remembered stack, and the name that keep() got for it.
   struct Known {
-    // Empty: there is no such stack. Valid until the thread's next keep().
+    // The stack's Python frames, innermost first; empty if there is no such stack. Valid until the
+    // thread's next keep().
     std::span<const PythonFrame> frames;
     std::uint32_t name = 0;
   };
@@ -55,19 +56,20 @@ class KnownChains {
 
  private:
   // `sets`: number of sets in a thread's table. `ways`: number of stacks in each set. `natives`:
-  // number of native stacks whose stack found last is remembered.
+  // number of native stacks for each of which the table has the stack that find() found last.
   static constexpr std::size_t sets = 64, ways = 2, natives = 64;
 
   // One remembered stack. `native`, `name`, `generation`: the arguments of keep(). `count`: number
   // of its Python frames; 0: the entry is unused, or being written.
   struct Entry {
-    // Hash of the native stack's number, and of the frames' code and positions.
+    // Hash of `native`, and of the code and position (PythonFrame) of each Python frame.
     std::uint64_t hash;
     std::uint32_t native, name, generation, count;
     PythonFrame frames[FrameChain::most_frames];
   };
-  // The stacks of one thread. `tenancy`: ThreadSlot::tenancy of the thread; entries of an earlier
-  // thread with the same number mean nothing.
+  // The remembered stacks of one thread. `tenancy`: ThreadSlot::tenancy of the thread. If the
+  // calling thread's differs, the entries are those of an earlier thread with the same number, and
+  // mean nothing.
   struct Table {
     std::uint32_t tenancy;
     // Number of stacks so far that found the first entry of their set taken by another stack. It
@@ -89,7 +91,7 @@ class KnownChains {
   static bool is_same(const Entry&, std::uint64_t hash, std::uint32_t native, const FrameChain&,
                       std::uint32_t generation) noexcept;
 
-  // The threads' tables, by ThreadSlot::number; null: not made yet.
+  // The threads' tables of remembered stacks, by ThreadSlot::number; null: not made yet.
   std::atomic<Table*> tables_[ThreadSlot::count]{};
 };
 

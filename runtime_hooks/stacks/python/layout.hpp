@@ -10,9 +10,9 @@ namespace cuwarden::stacks::python {
 
 // Formats of the table that maps instructions of a code object to source lines.
 enum class LineTable : std::uint32_t {
-  pairs,      // 3.9 (co_lnotab): pairs of a step in bytecode and a signed step in lines
-  ranges,     // 3.10 (co_linetable): pairs for ranges of bytecode, some of which have no line
-  locations,  // from 3.11 on (co_linetable): entries of variable length, with columns
+  pairs,      // Python 3.9 (co_lnotab) has pairs: a step in bytecode, and a signed step in lines.
+  ranges,     // Python 3.10 (co_linetable) has pairs for ranges of bytecode, some without a line.
+  locations,  // Later versions (co_linetable) have entries of variable length, with columns.
 };
 
 // Positions of fields in the structures of one version of CPython, in bytes from the start of the
@@ -23,40 +23,45 @@ struct Layout {
   // The interpreter's version, such as 0x030c for 3.12.
   std::uint32_t version = 0;
 
-  // Positions in PyThreadState: `state_thread` is that of the thread's id, as pthread_self() has
-  // it. `state_frame` is that of the pointer to the innermost frame; none in 3.11 and 3.12, where
-  // the CFrame has it.
+  // Positions in PyThreadState, in bytes: `state_thread` is that of the thread's id, as
+  // pthread_self() has it. `state_frame` is that of the pointer to the innermost frame; none in
+  // 3.11 and 3.12, where the CFrame has it.
   std::uint16_t state_thread = 0, state_frame = none;
-  // Position in PyThreadState of the pointer to the innermost CFrame, which lies on the C stack of
-  // the function that runs the innermost Python frames.
+  // Position in PyThreadState, in bytes, of the pointer to the innermost CFrame. A CFrame lies on
+  // the C stack of the function that runs the innermost Python frames. `none` unless the version is
+  // 3.10 to 3.12, since others have no CFrames.
   std::uint16_t state_cframe = none;
-  // Positions in CFrame of the pointers to its innermost Python frame and to the next outer CFrame.
+  // Positions in CFrame, in bytes, of the pointers to its innermost Python frame and to the next
+  // outer CFrame. `none` in versions that have no CFrames. In 3.10, only `cframe_frame` is none.
   std::uint16_t cframe_frame = none, cframe_previous = none;
 
-  // Positions in the Python frame: of the pointers to the next outer frame and to the code object,
-  // and of the instruction that was reached. The instruction is an int before 3.11: a number of
-  // bytes in 3.9, of units of two bytes in 3.10; -1 before the first one. From 3.11 on, it is an
-  // address in the bytecode.
+  // Positions in the Python frame, in bytes: of the pointers to the next outer frame and to the
+  // code object, and of the instruction that was reached. The instruction is an int before 3.11: a
+  // number of bytes in 3.9, of units of two bytes in 3.10; -1 before the first one. From 3.11 on,
+  // it is an address in the bytecode.
   std::uint16_t frame_previous = 0, frame_code = 0, frame_instruction = 56;
-  // Mask of the bits in a frame's pointer to its code object that are no part of the address.
+  // Mask of the bits in a frame's pointer to its code object that are no part of the address; 0
+  // before 3.14.
   std::uint16_t code_tag = 0;
-  // Position in the Python frame of a byte that is nonzero if C code has entered the frame.
+  // Position in the Python frame, in bytes, of a byte that is nonzero if C code has entered the
+  // frame. `none` in versions other than 3.11.
   std::uint16_t frame_is_entry = none;
-  // Position in the Python frame of a byte that says where the frame lies. If the byte is
-  // `owned_by_c_stack` or more, the frame is no Python code. It then lies on the C stack of the
-  // function that runs the next inner frames.
+  // Position in the Python frame, in bytes, of a byte that says where the frame lies; `none` before
+  // 3.11. If the byte is `owned_by_c_stack` or more, the frame is no Python code. It then lies on
+  // the C stack of the function that runs the next inner frames.
   std::uint16_t frame_owner = none;
 
-  // Positions in PyCodeObject: file name, function name, first line, table of lines.
+  // Positions in PyCodeObject, in bytes: of the file name, the function's name, the first line, and
+  // the table of lines.
   std::uint16_t code_file = 112, code_name = 128, code_first_line = 0, code_lines = 136;
-  // Position in PyCodeObject of the bytecode: from 3.11 on an array, before that a pointer to a
-  // bytes object.
+  // Position in PyCodeObject, in bytes, of the bytecode: from 3.11 on an array, before that a
+  // pointer to a bytes object.
   std::uint16_t code_instructions = 0;
-  // Position in PyCodeObject of the number of an instruction. A frame that has not reached this
-  // instruction has not begun, and Python does not show it.
+  // Position in PyCodeObject, in bytes, of the number of an instruction; `none` before 3.11. A
+  // frame that has not reached this instruction has not begun, and Python does not show it.
   std::uint16_t code_first_shown = none;
-  // Position in PyCodeObject of a number that no other code object of the interpreter has, unless
-  // it is 0. Sub-interpreters have numbers of their own.
+  // Position in PyCodeObject, in bytes, of a number that no other code object of the interpreter
+  // has, unless it is 0. Sub-interpreters have numbers of their own. `none` before 3.12.
   std::uint16_t code_version = none;
 
   // Bytes before the characters of a str object: `ascii_characters` if all are ASCII, otherwise
@@ -80,7 +85,7 @@ struct Layout {
 
 // The layouts of the versions that can be read. The numbers are offsetof() of CPython's own
 // headers: 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.10. A row leaves out fields that its
-// version does not have, and those that have the value with which they begin.
+// version does not have, and those whose default value in Layout is right.
 inline constexpr Layout layouts[] = {
     {.version = 0x0309,
      .state_thread = 176,
@@ -167,13 +172,18 @@ inline constexpr Layout layouts[] = {
      .other_characters = 56},
 };
 
-// Positions that all versions have in common, in bytes from the start of the structure.
-inline constexpr std::uint16_t object_type = 8;     // PyObject: the type
-inline constexpr std::uint16_t object_length = 16;  // PyVarObject, PyASCIIObject: number of items
-inline constexpr std::uint16_t bytes_start = 32;    // PyBytesObject: its first byte
-// PyASCIIObject: the hash of the text; all bits are set if it was not hashed yet.
+// Position of the type in PyObject, in bytes. Like the positions below, it is equal in all
+// versions.
+inline constexpr std::uint16_t object_type = 8;
+// Position of the number of items in PyVarObject and PyASCIIObject, in bytes.
+inline constexpr std::uint16_t object_length = 16;
+// Position of the first byte of the contents in PyBytesObject, in bytes.
+inline constexpr std::uint16_t bytes_start = 32;
+// Position in PyASCIIObject, in bytes, of the hash of the text. All bits of the hash are set if the
+// text was not hashed yet.
 inline constexpr std::uint16_t text_hash = 24;
-// PyASCIIObject: bits that say how many bytes each character takes, and if all are ASCII.
+// Position in PyASCIIObject, in bytes, of bits that describe the text. They say how many bytes each
+// character takes, and if all characters are ASCII.
 inline constexpr std::uint16_t text_state = 32;
 
 // Returns the layout of the interpreter with these symbols, one of `layouts`. Returns null if its

@@ -17,8 +17,8 @@ __attribute__((always_inline)) inline T at(std::uint64_t address) noexcept {
   return value;
 }
 
-// True if `bytes` bytes from `address` on can be read, but at least eight. The kernel is asked once
-// for each 4 KiB. False for all addresses if a seccomp filter forbids the question.
+// True if `bytes` bytes from `address` on can be read; less than eight count as eight. The kernel
+// is asked once for each 4 KiB. False for all addresses if a seccomp filter forbids the question.
 inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
   if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
     return false;

@@ -17,10 +17,11 @@ namespace cuwarden::tracking {
 // memory in chunks. The driver counts a chunk as used as a whole, even if allocations use only a
 // part of it.
 struct IdleBytes {
-  // Bytes in the pools and in the graphs' chunks that the driver counts as reserved but not used.
+  // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that the driver counts as reserved
+  // but not used.
   std::uint64_t unused = 0;
-  // Bytes in the pools and in the graphs' chunks that no live allocation uses: `unused`, and those
-  // parts of the graphs' used chunks that lie in no allocation.
+  // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that no live allocation uses:
+  // `unused`, and those parts of the graphs' used chunks that lie in no allocation.
   std::uint64_t unallocated = 0;
 };
 
@@ -40,7 +41,7 @@ class MemoryPools {
 
   // A memory pool that the program created.
   struct Pool {
-    CUmemoryPool pool = nullptr;  // Null in an unused entry.
+    CUmemoryPool pool = nullptr;  // The pool's handle; null in an unused entry.
     std::int32_t device = -1;     // Ordinal of the device on which the pool's memory lies.
     // True if no other process can open the pool and the pool has no size limit.
     bool is_plain = false;

@@ -18,10 +18,11 @@ namespace cuwarden::tracking {
 
 // The processes that hold memory of one device, at one moment.
 struct DeviceHolders {
-  // True if a process other than this one holds memory of the device, false if none is listed. None
-  // if the list cannot show that, such as where the listed pids are those of another namespace.
+  // True if a process other than this one holds memory of the device, false if the list of
+  // processes has none. None if the list cannot show that, such as where the listed pids are those
+  // of another namespace.
   std::optional<bool> has_others;
-  // Bytes of the device that this process holds; none: unknown.
+  // Bytes of the device's memory that this process holds; none: unknown.
   std::optional<std::uint64_t> own_bytes;
 };
 
@@ -50,7 +51,8 @@ class HolderList {
 class Neighbours {
  public:
   // If memory changed without a call of this process, may_exist() is true for `likely_ns`
-  // nanoseconds unless the list says otherwise, and is_busy() is true for `busy_ns` nanoseconds.
+  // nanoseconds unless the HolderList says otherwise, and is_busy() is true for `busy_ns`
+  // nanoseconds.
   static constexpr std::uint64_t likely_ns = 10'000'000'000, busy_ns = 1'000'000'000;
   // Largest number of bytes in use on a device, beyond those that NVML counts for this process, for
   // which no other process is assumed. The driver and NVML do not count all memory alike. A
@@ -61,10 +63,10 @@ class Neighbours {
   Neighbours(const driver::RealDriver& real, HolderList* list, Clock& clock) noexcept
       : real_(real), list_(list), clock_(clock), start_ns_(clock.now_ns()) {}
 
-  // True if another process may change the device's memory at any time. That is so if the list
-  // shows another process, or if memory in use proves one. Without an answer of the list, it is so
-  // if memory changed without a call of this process in the last 10 seconds (likely_ns). False for
-  // ordinals outside 0 to 63.
+  // True if another process may change the device's memory at any time. That is so if the
+  // HolderList shows another process, or if memory in use proves one. Without an answer of the
+  // HolderList, it is so if memory changed without a call of this process in the last 10 seconds
+  // (likely_ns). False for ordinals outside 0 to 63.
   bool may_exist(DeviceOrdinal) const noexcept;
   // True if memory of the device changed without a call of this process in the last second
   // (busy_ns).
@@ -72,12 +74,12 @@ class Neighbours {
   // Records that the device's memory changed without a call of this process.
   void moved(DeviceOrdinal) noexcept;
   // Records that another process holds memory of the device: more is in use than this process can
-  // have taken. A later answer of the list that shows this process alone replaces the record.
+  // have taken. A later answer of the HolderList that shows this process alone replaces the record.
   void holds_memory(DeviceOrdinal) noexcept;
-  // Asks the list for the processes that hold memory of the device, if the time for such questions
-  // allows one more. The answer decides may_exist(). The device must be that of the current
-  // context. Returns the bytes of the device that this process holds; none if the list was not
-  // asked or does not say.
+  // Asks the HolderList for the processes that hold memory of the device, if the time for such
+  // questions allows one more. The answer decides may_exist(). The device must be that of the
+  // current context. Returns the bytes of the device that this process holds; none if the
+  // HolderList was not asked or does not say.
   std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
   // Makes ask() do nothing from now on. To be called when the process begins to end.
   void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
@@ -86,7 +88,7 @@ class Neighbours {
   void set_asks_at_exit(bool may_ask) noexcept {
     asks_at_exit_.store(may_ask ? pthread_self() : pthread_t{}, std::memory_order_relaxed);
   }
-  // Returns the time of the clock by which neighbours are judged, in nanoseconds.
+  // Returns the time of the constructor's `clock`: nanoseconds since an arbitrary but fixed moment.
   std::uint64_t now_ns() const noexcept { return clock_.now_ns(); }
 
  private:
@@ -116,14 +118,17 @@ class Neighbours {
   Clock& clock_;
   const std::uint64_t start_ns_;
   State states_[LiveContexts::device_limit];
-  // Nanoseconds that all questions to the list took, and that the latest one took.
+  // Nanoseconds that all questions to the HolderList took, and that the latest one took. The first
+  // question does not count.
   std::atomic<std::uint64_t> spent_ns_{0}, cost_ns_{0};
-  // True while a thread asks the list. If that thread ends or leaves by longjmp meanwhile, the
-  // value stays true, and the list is not asked again.
+  // True while a thread asks the HolderList. If that thread ends or leaves by longjmp meanwhile,
+  // the value stays true, and the HolderList is not asked again.
   std::atomic<bool> is_asking_{false};
-  std::atomic<bool> was_asked_{false};  // true once a question was answered or refused
+  // True once the HolderList was asked for the first time, with or without an answer.
+  std::atomic<bool> was_asked_{false};
   std::atomic<bool> ends_{false};
-  std::atomic<pthread_t> asks_at_exit_{};  // thread that may ask at the end; 0: none
+  // The thread that may call ask() after process_is_ending(); 0: no thread may.
+  std::atomic<pthread_t> asks_at_exit_{};
 };
 
 }  // namespace cuwarden::tracking
