@@ -130,10 +130,11 @@ class Refusals {
 
   const Parts parts_;  // the ledger, the pools and other objects that rungs use
   tracking::AllocationRecorder& recorder_;  // tells the user if the ledger becomes incomplete
-  Clock& clock_;                            // measures the times of rungs and between refusals
+  Clock& clock_;                            // measures rungs, and the time since a refusal
   Ladder ladder_;                           // tries the rungs
-  PendingFrees pending_;                    // streams with frees that were not synchronised since
-  IncidentProbes& probes_;                  // the shim, which adds facts and judges incidents
+  // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since.
+  PendingFrees pending_;
+  IncidentProbes& probes_;  // the shim, which adds facts and judges incidents
   // Number of this object, from 1. By it, a thread of a forked child tells the refusals of its
   // parent's object from its own.
   const std::uint32_t serial_ = next_serial();

@@ -73,9 +73,11 @@ struct RescueConditions {
 
 // The last failures on one device, of three kinds. A rescue found no memory; or a wait for other
 // processes to free memory was in vain; or a wait for the device to reach pending stream-ordered
-// frees was. All times are nanoseconds of the clock that measures rungs.
+// frees was in vain.
 struct EarlierFailures {
-  std::atomic<std::uint64_t> time_ns{0};  // time of the last rescue that found no memory; 0: none
+  // End of the last rescue that found no memory, in nanoseconds of the clock that measures rungs;
+  // 0: there was none.
+  std::atomic<std::uint64_t> time_ns{0};
   // The process's live bytes on the device at the time of the last rescue that found no memory.
   std::atomic<std::uint64_t> live_bytes{0};
   // Size in bytes of the request that the last rescue without memory (`time_ns`) did not serve.
@@ -90,10 +92,11 @@ struct EarlierFailures {
   // Number of reclaimers (functions that empty caches) that were ever registered when the last
   // rescue found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // Time at which the last wait for other processes ended, if it ended without memory; otherwise 0.
+  // End of the last wait for other processes to free memory, in nanoseconds of the clock that
+  // measures rungs. 0: there was no wait, or the last one has not timed out.
   std::atomic<std::uint64_t> waited_ns{0};
-  // Time at which the last wait for pending frees ended, if the device had not reached them in
-  // time; otherwise 0.
+  // End of the last wait for the device to reach pending stream-ordered frees, in nanoseconds of
+  // the clock that measures rungs. 0: there was no wait, or the last one has not timed out.
   std::atomic<std::uint64_t> synchronised_ns{0};
 };
 
@@ -156,8 +159,8 @@ struct Rescue {
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
-  // The last failures of rescues and waits on the request's device. Rungs store the times of waits
-  // in it.
+  // The last failures of rescues and waits on the request's device. The rungs that wait store in
+  // this object when a wait in vain has ended.
   EarlierFailures& earlier;
   Clock& clock;       // measures waits and the durations of rungs
   TriedRungs& tried;  // collects reports about the rungs that are tried

@@ -66,8 +66,8 @@ class SlabPages {
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  // Value of change()'s `now_ns` for an allocation that ends with its context. The change then does
-  // not count as the worst moment, even if more bytes are locked than ever before.
+  // Value of change()'s `now_ns` for an allocation that ends with its context. Such a change never
+  // makes a worst moment of the series, even if more bytes are locked than ever before.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for one 2 MiB page of addresses: row of the first SlabPage with these
   // addresses; 0: none. Pages of other devices with these addresses follow by SlabPage::next.
@@ -109,25 +109,27 @@ class SlabPages {
   bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
   // Adds a piece (an allocation in a slab page) to its page if `more` is true; otherwise removes
   // the piece. Counts the change of locked bytes (unused bytes in pages with live allocations).
-  // `now_ns`: time since process start, or no_moment.
+  // `now_ns`: time since process start; no_moment: the allocation ends with its context.
   void apply(ThreadShard&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
   // Counts that an allocation of linear memory has begun (`more` is true) or ended (false).
-  // `now_ns`: time since process start, or no_moment.
+  // `now_ns`: time since process start; no_moment: the allocation ends with its context.
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
   // Copies the page's present contents as those of the worst moment, unless the page has that copy
-  // already. `version`: number of the worst moment, which is when most bytes were locked (unused,
-  // in pages with live allocations). To be called before the contents change.
+  // already. The worst moment of a series is when most bytes were locked (unused, in pages with
+  // live allocations). `version`: number of the worst moment (Series::worst_version). To be called
+  // before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
   // Adds `difference` to the locked bytes of a series: unused bytes in pages with live allocations.
   // A small difference may be kept in the thread's shard (its own counters) for now. `row`: row of
   // the series. If more bytes are locked than ever before, calls reached(). `now_ns`: time since
-  // process start, or no_moment.
+  // process start; no_moment: the allocation ends with its context, and reached() is not called.
   void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
   // Makes the present moment the worst one of a series, if more bytes are locked (unused, in pages
-  // with live allocations) than ever before. `row`: row of the series. `known`: locked bytes,
-  // without the changes that threads keep in their shards. `now_ns`: time since process start.
+  // with live allocations) than ever before. `row`: row of the series. `known`: locked bytes of the
+  // series, without the changes that threads keep in their shards. `now_ns`: time since process
+  // start.
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
   // Returns the index's entry for the 2 MiB page of this address; null if there is none yet.
   Leaf* find_leaf(std::uint64_t address) const noexcept;
@@ -159,7 +161,8 @@ class SlabPages {
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  // First level of the index of pages: array of std::atomic<Leaf*>.
+  // First level of the index of pages: array of `leaves` entries of type std::atomic<Leaf*>. An
+  // entry is null as long as its leaf table has no page.
   Mapping root_;
   FutexLock copy_lock_;           // held while WorstHolder rows are filled; never waited for
   std::uint64_t copying_ns_ = 0;  // nanoseconds of processor time that copy_holders() has taken

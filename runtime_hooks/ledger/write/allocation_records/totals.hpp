@@ -125,7 +125,7 @@ class Totals {
     // timeline locked; 0: none.
     std::atomic<std::uint64_t> missed_max{0};
     // End (in ns since process start) and highest live bytes of the newest bucket (span of time) of
-    // the series' timeline.
+    // the series' timeline; 0 while the timeline is empty.
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
@@ -165,8 +165,8 @@ class Totals {
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  LiveBytes live_bytes_;         // changes Series::live_bytes
-  Mapping sides_;                // array of Side, by row of series
+  LiveBytes live_bytes_;         // adds to Series::live_bytes, and subtracts from it
+  Mapping sides_;                // array of Side, by row of the series table
   FutexLock make_lock_;          // held while a series is made
   // Row of the series of each kind on each device; 0: none. The index of a device is ordinal + 1.
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};
