@@ -20,8 +20,9 @@ struct Parts {
   tracking::MemoryPools& memory_pools;  // CUDA's memory pools (CUmemoryPool)
   tracking::DeviceReadings& readings;   // reads how much of a device's memory is in use
   tracking::CallSites& sites;           // walks the callers' stacks
-  serving::ServingPools& pools;         // cuwarden's own pools, meshing and spilling
-  serving::Notices& notices;            // tells the user of waits and failures
+  // cuwarden's own pools, meshing, and spilling (host memory behind device addresses).
+  serving::ServingPools& pools;
+  serving::Notices& notices;  // tells the user of waits and failures
 };
 
 }  // namespace cuwarden::rescue

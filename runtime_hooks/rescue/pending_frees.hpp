@@ -66,9 +66,10 @@ class PendingFrees {
   };
 
  public:
-  // Makes an object without streams. `captures`: the process's captures in progress; outlives the
-  // object. Each object gets a first version number of its own. By it, a forked child's thread
-  // tells that its thread-local notes are about its parent's object.
+  // Makes an object without streams. `captures`: the process's stream captures in progress;
+  // outlives the object. Raises version_, and keeps the new value as first_version_. By these
+  // numbers, a thread of a forked child tells that its thread-local records of streams are about
+  // its parent's object.
   explicit PendingFrees(const tracking::Captures& captures) noexcept
       : captures_(captures), first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
@@ -219,7 +220,8 @@ class PendingFrees {
 
   const tracking::Captures& captures_;  // the stream captures in progress
   // Number that no other PendingFrees object of this process or of its parent has. A thread keeps
-  // it with its notes, and so knows to which object they belong.
+  // it with its thread-local record of pending frees in its own default stream. So the thread knows
+  // to which object the record belongs.
   const std::uint32_t first_version_;
   // The streams with pending frees, in no order, between vacant rows.
   NotedStream streams_[most_streams];
@@ -242,9 +244,9 @@ class PendingFrees {
   // Result of noted(): rises when memory is freed (cuMemFreeAsync) in a stream whose earlier frees
   // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // Number that rises when a noted stream is removed, and when a stream gets an event for a rescue.
-  // A thread notes the stream of a free only if its last free was in another stream, or if the
-  // number has changed since.
+  // Number that rises when a stream is removed from `streams_`, and when a stream gets an event for
+  // a rescue. A thread that frees memory looks for the stream in `streams_` only if its last free
+  // was in another stream, or if the number has changed since.
   static inline constinit std::atomic<std::uint32_t> version_{1};
   // Held while an event is put into a stream or queried. So no other thread destroys the stream or
   // its context during the call. The driver does not reliably refuse the handle of a destroyed

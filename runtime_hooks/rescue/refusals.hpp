@@ -35,7 +35,8 @@ class Refusals {
   // Returns true if rescues are on: rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
   // Returns the reason why no rung is tried for a refused request of the calling thread: rescues
-  // are off, or the thread runs a reclaimer. LeftOut::none if rungs are tried.
+  // are off, or the thread runs a reclaimer (a function of the program that empties a cache).
+  // LeftOut::none if rungs are tried.
   LeftOut obstacle() const noexcept;
   // Returns the list of streams in which memory was freed (cuMemFreeAsync) and that were not
   // synchronised since.
@@ -53,10 +54,10 @@ class Refusals {
   // driver lacked memory for the call's own work. Any error counts if Need::bytes is not 0. Then
   // tries rungs. `call` repeats the program's call of the driver; rungs call it any number of
   // times, since a refused call leaves nothing behind. Only counts the refusal if rescues are off,
-  // if a reclaimer makes the call, or if the compute mode forbids the context that the call asked
-  // for. Returns CUDA_SUCCESS if a repetition has succeeded, and `result` otherwise. Must be called
-  // after each failed call that `Need` can describe. The thread cannot be cancelled during the
-  // call.
+  // if a reclaimer (a function that empties a cache) makes the call, or if the compute mode forbids
+  // the context that the call asked for. Returns CUDA_SUCCESS if a repetition has succeeded, and
+  // `result` otherwise. Must be called after each failed call that `Need` can describe. The thread
+  // cannot be cancelled during the call.
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
   // Counts a request that the driver has refused for lack of memory and that cuwarden does not try

@@ -42,8 +42,8 @@ struct Need {
 enum class Accepts : std::uint8_t {
   // Only the driver may serve the request. It writes the address to the program's pointer.
   drivers_memory,
-  // The driver or cuwarden may serve the request. If cuwarden serves it, by spilling, the hook
-  // writes the address of the memory to the program's pointer.
+  // The driver or cuwarden may serve the request. If cuwarden serves it, with host memory behind a
+  // device address, the hook writes this address to the program's pointer.
   any_memory,
 };
 

@@ -35,11 +35,12 @@ struct RungReport {
 // ledger. Used by the requesting thread only.
 class TriedRungs {
  public:
-  // The last report of one rung, with a copy of the reclaimer's name.
+  // The last report of one rung, with a copy of the name of the reclaimer (a function that empties
+  // a cache) that the rung called.
   struct Row {
     RungReport report;  // the rung's last report; RungReport::reclaimer points to Row::name
-    // Copy of the reclaimer's name, without a zero byte. Its length is that of
-    // RungReport::reclaimer.
+    // Copy of the name of the reclaimer (a function that empties a cache) that the rung called,
+    // without a zero byte. RungReport::reclaimer has its length, which is 0 for other rungs.
     char name[sizeof Reclaimers::Entry::name];
   };
 
@@ -114,7 +115,8 @@ class TriedRungs {
     ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
                                           report.outcome, report.duration_ns, report.reclaimer});
   }
-  // Number of entries of `rows_`: one for each rung, and one more for each reclaimer.
+  // Number of entries of `rows_`: one for each rung, and one more for each reclaimer (a function
+  // that empties a cache).
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
   ledger::Writer& ledger_;  // the ledger, to which the reports about rungs are written
   // The incident that counts the refusal; 0: none does.

@@ -33,7 +33,8 @@ struct Creation {
   // an unsuitable file system (such as a network's), are passed over. If no folder works, the
   // ledger is kept in memory.
   std::span<const char* const> folders;
-  std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
+  // Names of the CUDA functions that have hooks in cuwarden, by HookId.
+  std::span<const std::string_view> hook_names;
   // Absolute path of the report, with all % fields filled in; /dev/null: no report is written.
   std::string_view report_path;
   // Largest size in bytes of the ledger's file, or of the memory used instead of a file. 0, or a

@@ -34,9 +34,11 @@ struct Writer::State {
   ProcessTime time;                     // the clock of all times in the ledger
   ThreadShards thread_shards{storage};  // each thread's own counters
   Threads threads{storage, thread_shards, time};  // rows of threads that made recorded calls
-  RecordIndex records{storage};           // rows of allocation records, found by space and address
-  Totals totals{storage, thread_shards};  // counters of groups and series
-  SlabPages slabs{storage, thread_shards};  // contents of the driver's slabs
+  RecordIndex records{storage};  // rows of allocation records, found by space and address
+  // Counters of groups, and of all memory of one kind on one device.
+  Totals totals{storage, thread_shards};
+  // Contents of the driver's slabs: 2 MiB units from which it cuts small allocations.
+  SlabPages slabs{storage, thread_shards};
   // Adds and ends allocation records, except those of virtual memory.
   Allocations allocations{storage, records, totals, slabs, threads, time};
   ModuleTable modules{storage};                       // rows of loaded object files

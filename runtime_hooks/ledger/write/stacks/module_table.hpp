@@ -72,7 +72,8 @@ class ModuleTable {
   }
 
   // Returns the path of the file that was mapped at the address `frame` in the module epoch
-  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch. The text is in the ledger.
+  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch, the number of modules that
+  // were unloaded so far. The text is in the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:
@@ -130,7 +131,8 @@ class ModuleTable {
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
   // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
-  // module epoch `epoch`. `epoch`: a value of Header::module_epoch. `file`: first row of the file.
+  // module epoch `epoch`. `epoch`: a value of Header::module_epoch, the number of modules that were
+  // unloaded so far. `file`: first row of the file in the modules table.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
