@@ -39,15 +39,15 @@ inline constexpr std::string_view step_variable = "SLURM_STEP_ID";
 // are looked up in this order; the first one with a valid value counts.
 inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SLURM_ARRAY_TASK_ID",
-    "PBS_ARRAY_INDEX",  // PBS Professional, OpenPBS.
-    "PBS_ARRAYID",      // Torque.
-    "LSB_JOBINDEX",     // 0 outside of an array.
-    "SGE_TASK_ID",      // "undefined" outside of an array.
+    "PBS_ARRAY_INDEX",  // Set by PBS Professional and OpenPBS.
+    "PBS_ARRAYID",      // Set by Torque.
+    "LSB_JOBINDEX",     // Set by LSF; the value is 0 if the job is in no array.
+    "SGE_TASK_ID",      // Set by Grid Engine; the value is "undefined" if the job is in no array.
 };
 
 // An environment variable in which a launcher or scheduler gives a process its rank.
 struct RankVariable {
-  std::string_view name;  // Name of the environment variable.
+  std::string_view name;  // Name of the variable, such as PMI_RANK.
   int first = 0;          // The variable's value in the process that has rank 0.
 };
 // Environment variables that may hold the process's rank in its job. rank_from() looks them up in
@@ -56,17 +56,17 @@ struct RankVariable {
 // RANK comes first if `torchrun_variable` is set. SLURM_PROCID is passed over if is_slurm_task() is
 // false.
 inline constexpr std::array<RankVariable, 11> rank_variables{{
-    {"PMIX_RANK"},  // PMIx: Open MPI 5, srun --mpi=pmix.
+    {"PMIX_RANK"},  // Set by launchers with PMIx: Open MPI 5, srun --mpi=pmix.
     {"OMPI_COMM_WORLD_RANK"},
-    {"PMI_RANK"},  // MPICH and its relatives.
+    {"PMI_RANK"},  // Set by MPICH and its relatives.
     {"MV2_COMM_WORLD_RANK"},
-    {"JSM_NAMESPACE_RANK"},  // jsrun.
-    {"PALS_RANKID"},         // HPE's mpiexec and aprun.
+    {"JSM_NAMESPACE_RANK"},  // Set by jsrun.
+    {"PALS_RANKID"},         // Set by HPE's mpiexec and aprun.
     {"ALPS_APP_PE"},
     {"SLURM_PROCID"},
     {"FLUX_TASK_RANK"},
-    {"LSF_PM_TASKID", 1},  // blaunch.
-    {"RANK"},              // torchrun.
+    {"LSF_PM_TASKID", 1},  // Set by LSF's blaunch; the first process has the value 1.
+    {"RANK"},              // Set by torchrun.
 }};
 // Name of an environment variable that torchrun sets beside RANK. torchrun's workers share one task
 // of the scheduler, which may have given the task a rank of its own. So if this variable is set,

@@ -12,17 +12,23 @@ namespace cuwarden {
 // interpreter is libpython, because the linker can copy it there. A pointer is null if this version
 // of Python has no such function or object.
 struct PythonSymbols {
-  void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState
-  int (*is_initialized)() = nullptr;  // Py_IsInitialized
-  const void* code_type = nullptr;    // PyCode_Type: the type of code objects
-  const void* text_type = nullptr;    // PyUnicode_Type: the type of str objects
-  const void* bytes_type = nullptr;   // PyBytes_Type: the type of bytes objects
-  const void* runtime = nullptr;      // _PyRuntime: the state of the whole interpreter
-  // Py_Version, such as 0x030c01f0 for 3.12.1; Python has it since 3.11
+  void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState; null: no Python was found
+  int (*is_initialized)() = nullptr;  // Py_IsInitialized; null: no Python was found
+  // PyCode_Type: the type of code objects; null: no Python was found.
+  const void* code_type = nullptr;
+  // PyUnicode_Type: the type of str objects; null: no loaded object exports it.
+  const void* text_type = nullptr;
+  // PyBytes_Type: the type of bytes objects; null: no loaded object exports it.
+  const void* bytes_type = nullptr;
+  // _PyRuntime: the state of the whole interpreter; null: no loaded object exports it.
+  const void* runtime = nullptr;
+  // Py_Version, such as 0x030c01f0 for 3.12.1; null before Python 3.11, which does not have it.
   const unsigned long* version = nullptr;
   bool has_iterator_send = false;  // true if PyIter_Send is exported, as by Python 3.10 and later
   bool has_add_type = false;  // true if PyModule_AddType is exported, as by Python 3.9 and later
-  CodeRange file{};  // addresses of the interpreter's file (libpython or the program) in memory
+  // Addresses of the interpreter's file (libpython or the program) in memory; empty: no Python was
+  // found.
+  CodeRange file{};
   // The code of the function _PyEval_EvalFrameDefault, which runs Python code; empty if it was not
   // found. `evaluation_cold`: the part of it that the compiler has put elsewhere; empty if there is
   // none, or if it was not found or not looked for.

@@ -70,9 +70,10 @@ class WaitBudget {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Entry* entry_;  // The calling thread's entry in the table; null: no entry was free.
+    Entry* entry_;  // The calling thread's entry of `entries_`; null: no entry was free.
     WaitBudget* before_ = nullptr;  // The thread's budget before this scope; null: none.
-    bool is_first_ = false;         // True if the thread had no entry before this scope.
+    // True if the thread had no entry in `entries_` before this scope.
+    bool is_first_ = false;
   };
 
  private:
@@ -92,7 +93,7 @@ class WaitBudget {
   }
 
   std::atomic<std::uint64_t> left_ns_;  // Nanoseconds of waiting that are still allowed.
-  static Entry entries_[32];            // The threads that are inside a Scope now.
+  static Entry entries_[32];  // The threads that are inside a Scope now, between free entries.
 };
 
 inline constinit WaitBudget::Entry WaitBudget::entries_[32]{};

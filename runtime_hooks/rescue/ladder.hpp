@@ -58,8 +58,8 @@ class Ladder {
   // describes has found no memory. `tried_all`: true if all rungs that are turned on were tried.
   void found_nothing(const RescueConditions&, bool tried_all) noexcept;
 
-  // Number of entries of `earlier_` for each thing that a call may ask for. Devices whose ordinals
-  // differ by a multiple of 64 share an entry; the host has an entry, too.
+  // Number of entries in each row of `earlier_`. Devices whose ordinals differ by a multiple of 64
+  // share an entry. Host memory shares an entry with the device of ordinal 63.
   static constexpr std::uint32_t devices = 64;
   // Returns the earlier failures to serve requests for the same thing on the same device.
   EarlierFailures& earlier(const RescueConditions& now) noexcept {
@@ -68,8 +68,8 @@ class Ladder {
   // The rungs that may be tried, and for how long.
   const Settings settings_;
   Clock& clock_;  // measures waits and attempts
-  // Earlier failures, by RescueConditions::asked, then by RescueConditions::device modulo
-  // `devices`.
+  // Earlier failures of rescues and of waits: a row for each thing that a call may ask for
+  // (RescueConditions::asked). The index in a row is RescueConditions::device modulo `devices`.
   EarlierFailures earlier_[ledger::asked_count][devices];
 };
 

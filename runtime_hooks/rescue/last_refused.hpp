@@ -82,7 +82,8 @@ class LastRefused {
   void served(std::uint32_t recorder, const Request& request, Clock& clock,
               const Visit& visit) noexcept {
     if (counts_[0].times == 0 || recorder_ != recorder) return;
-    // The program has gone on: a later refusal is another attempt.
+    // The thread was served a different request, so a later refusal is no repetition of the last
+    // one.
     was_served_other_ = was_served_other_ || request_ != request;
     if (request_ != request) return;
     if (!is_over(clock.now_ns()))
@@ -122,9 +123,11 @@ class LastRefused {
   std::uint32_t recorder_ = 0;
   // True if the thread was served a different request since its last refusal.
   bool was_served_other_ = false;
-  // True if a larger request on the same device was refused to the thread just before.
+  // True if a larger request on the same device was refused to the thread before `request_`, at
+  // most 10 s earlier. The thread was served no request in between.
   bool had_larger_ = false;
-  // Time of the last refusal, in nanoseconds of the rungs' clock.
+  // Time of the last refusal, in nanoseconds of the rungs' clock. Without meaning if `recorder_` is
+  // 0.
   std::uint64_t time_ns_ = 0;
   // Refusals of the last refused request, by the incidents that count them: at most three.
   Count counts_[3];

@@ -14,14 +14,15 @@ struct Parts {
   HostProcess& process;                 // answers questions about the program, starts threads
   ledger::Writer& ledger;               // the ledger, which gets incidents and the rungs tried
   const driver::RealDriver& real;       // libcuda's own functions, without hooks
-  tracking::DeviceQueries& queries;     // tells the current context, sizes of devices
+  tracking::DeviceQueries& queries;     // tells the current context, and sizes of devices
   tracking::LiveContexts& contexts;     // the process's contexts that have not ended
   tracking::Captures& captures;         // stream captures in progress
   tracking::MemoryPools& memory_pools;  // CUDA's memory pools (CUmemoryPool)
-  tracking::DeviceReadings& readings;   // reads how full devices are
+  tracking::DeviceReadings& readings;   // reads how much of a device's memory is in use
   tracking::CallSites& sites;           // walks the callers' stacks
-  serving::ServingPools& pools;         // cuwarden's own pools, meshing and spilling
-  serving::Notices& notices;            // tells the user of waits and failures
+  // cuwarden's own pools, meshing, and spilling (host memory behind device addresses).
+  serving::ServingPools& pools;
+  serving::Notices& notices;  // tells the user of waits and failures
 };
 
 }  // namespace cuwarden::rescue

@@ -66,9 +66,10 @@ class PendingFrees {
   };
 
  public:
-  // Makes an object without streams. `captures`: the process's captures in progress; outlives the
-  // object. Each object gets a first version number of its own. By it, a forked child's thread
-  // tells that its thread-local notes are about its parent's object.
+  // Makes an object without streams. `captures`: the process's stream captures in progress;
+  // outlives the object. Raises version_, and keeps the new value as first_version_. By these
+  // numbers, a thread of a forked child tells that its thread-local records of streams are about
+  // its parent's object.
   explicit PendingFrees(const tracking::Captures& captures) noexcept
       : captures_(captures), first_version_(version_.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
@@ -113,8 +114,8 @@ class PendingFrees {
     // put in any.
     bool add_others();
     // Returns true while the object knows pending frees (cuMemFreeAsync) that were not synchronised
-    // yet. Frees for which has_left_out() is true do not count. False once another thread was found
-    // to keep the lock of PendingFrees for too long.
+    // yet. Frees in streams that got no event because of captures do not count (has_left_out()).
+    // False once another thread was found to keep the lock of PendingFrees for too long.
     bool any() const noexcept {
       return !is_over_ && (has_defaults_ || count_ + count_elsewhere_ != 0);
     }
@@ -212,13 +213,15 @@ class PendingFrees {
   // stream was synchronised. Keeps them if the thread has freed memory there after that event.
   // `key`: NotedStream::key of the stream: the context's handle with bit 1 set.
   void own_stream_is_reached(std::uint64_t key) noexcept;
-  // Returns true if events may be put into streams and asked for. False once another thread has
-  // ended a stream or context, or begun a capture, without lock_. The caller holds lock_.
+  // Returns true if the driver may be asked to put events into streams and to query events. False
+  // once another thread has ended a stream or context, or begun a capture, without lock_. The
+  // caller holds lock_.
   bool may_ask() const noexcept { return !left_.load(); }
 
   const tracking::Captures& captures_;  // the stream captures in progress
   // Number that no other PendingFrees object of this process or of its parent has. A thread keeps
-  // it with its notes, and so knows to which object they belong.
+  // it with its thread-local record of pending frees in its own default stream. So the thread knows
+  // to which object the record belongs.
   const std::uint32_t first_version_;
   // The streams with pending frees, in no order, between vacant rows.
   NotedStream streams_[most_streams];
@@ -229,7 +232,7 @@ class PendingFrees {
     // vacant.
     std::uint32_t owner = 0;
     ContextId context;     // context of the event's stream
-    AwaitedEvent event{};  // the event, and the row and key of its stream
+    AwaitedEvent event{};  // the event, its stream's row in `streams_`, and its stream's key
   };
   // Most events in streams of contexts that are not current, for the refused requests of all
   // threads together.
@@ -241,18 +244,18 @@ class PendingFrees {
   // Result of noted(): rises when memory is freed (cuMemFreeAsync) in a stream whose earlier frees
   // were all synchronised.
   std::atomic<std::uint32_t> noted_{0};
-  // Number that rises when a noted stream is removed, and when a stream gets an event for a rescue.
-  // A thread notes the stream of a free only if its last free was in another stream, or if the
-  // number has changed since.
+  // Number that rises when a stream is removed from `streams_`, and when a stream gets an event for
+  // a rescue. A thread that frees memory looks for the stream in `streams_` only if its last free
+  // was in another stream, or if the number has changed since.
   static inline constinit std::atomic<std::uint32_t> version_{1};
-  // Held while an event is put into a stream or asked for. So no other thread destroys the stream
-  // or its context during the call; the driver does not reliably refuse the handle of a destroyed
-  // one. The driver's functions that are called under the lock neither wait nor call anything of
+  // Held while an event is put into a stream or queried. So no other thread destroys the stream or
+  // its context during the call. The driver does not reliably refuse the handle of a destroyed
+  // stream. The driver's functions that are called under the lock neither wait nor call anything of
   // the program's.
   FutexLock lock_;
   // True once a stream or context was ended, or a stream capture begun, without `lock_`. That
   // happens if another thread has kept the lock for more than ten seconds. From then on, no event
-  // is put into a stream or asked for.
+  // is put into a stream or queried.
   std::atomic<bool> left_{false};
 };
 

@@ -85,20 +85,28 @@ class Reclaimers {
   struct Wanted {
     // The driver's own functions. They outlive the reclaimer's thread, even after a timeout.
     const driver::RealDriver* real;
-    ContextId context;          // context that is current during the call; 0: none
-    int device;                 // ordinal of the device; -1: page-locked host memory
-    std::size_t bytes;          // size of the refused request
-    std::uint64_t deadline_ns;  // time of the Reclaimers' clock until which to wait
+    ContextId context;  // context that is current during the call; 0: none
+    int device;         // ordinal of the refused request's device; -1: page-locked host memory
+    std::size_t bytes;  // size of the refused request
+    // Time, in nanoseconds of the clock of Reclaimers, until which a thread waits for the call.
+    std::uint64_t deadline_ns;
   };
   // Results of Reclaimers::call(), which calls a reclaimer (a function that empties a cache) in a
   // new thread and waits for it.
   enum class Answer : std::uint8_t {
-    returned,    // the call is over: the reclaimer has returned, or it was too late to call it
-    of_another,  // another thread's call of the reclaimer was under way, and has ended
-    timed_out,   // the call has not returned in time, or another thread has given up on it before
-    threw,       // the reclaimer ended by an exception or by pthread_exit
-    no_thread,   // no thread could be started for the call
-    gone,        // the reclaimer of this id was removed, or the object's lock cannot be had
+    // The call of the reclaimer is over: it has returned, or it was not called because the deadline
+    // had come.
+    returned,
+    // Another thread's call of the reclaimer was under way, and has ended. This call() made none.
+    of_another,
+    // The reclaimer has not returned by the deadline. Or another thread's call of it is under way,
+    // and that thread has given up waiting.
+    timed_out,
+    threw,      // the reclaimer ended by an exception or by pthread_exit
+    no_thread,  // the reclaimer was not called, because no thread could be started
+    // The reclaimer with the id is removed or being removed, or the lock of Reclaimers cannot be
+    // had.
+    gone,
   };
   // Calls the reclaimer (a function that empties a cache) with the id `id` in a new thread.
   // `index`: index of the reclaimer's slot, 0 to limit - 1. Waits until it returns or
@@ -118,19 +126,21 @@ class Reclaimers {
   // One of `limit` slots, each of which holds one reclaimer or none.
   struct Slot {
     State state = State::empty;  // tells if the slot has a reclaimer, and if it is being called
-    bool ends = false;           // true if remove() was called during the call under way
-    bool given_up = false;       // true if the thread that made the call under way no longer waits
+    bool ends = false;           // true if remove() was called while the reclaimer runs
+    bool given_up = false;       // true if the thread that made the running call no longer waits
     Entry entry{};               // the reclaimer's id, name and modules
     ReclaimFunction function = nullptr;  // the reclaimer; null only in a slot never used
     void* argument = nullptr;            // passed to each call of the reclaimer; may be null
-    // The memory that the call under way is to give back, and the time until which it is waited
-    // for.
+    // The memory that the slot's last call is to give back, and the end of the wait for the call.
+    // Without meaning before the slot's first call.
     Wanted wanted{};
-    Answer answer{};                         // how the last call ended; without meaning before
-    std::size_t given_back = 0;              // bytes that the last call gave back
-    Reclaimers* owner = nullptr;             // the object of which this slot is a part
-    std::atomic<std::uint32_t> returned{0};  // number of calls that have returned
-    // Bit N is set once the user was told of the ReclaimerFailure of value N.
+    Answer answer{};              // how the slot's last call ended; without meaning before
+    std::size_t given_back = 0;   // bytes that the reclaimer freed in the slot's last call
+    Reclaimers* owner = nullptr;  // the object of which this slot is a part
+    // Number of calls of the slot's reclaimers that have ended.
+    std::atomic<std::uint32_t> returned{0};
+    // Bit N is set once the user was told of a failure of the reclaimer: the ReclaimerFailure of
+    // value N.
     std::atomic<std::uint32_t> told{0};
   };
   // Start function of a thread that calls a reclaimer. `slot`: the Slot that has the reclaimer.
@@ -149,7 +159,7 @@ class Reclaimers {
   bool wait_for(Slot&, std::uint32_t before, std::uint64_t deadline_ns) noexcept;
 
   HostProcess& process_;  // starts the threads in which reclaimers are called
-  Clock& clock_;          // tells when the wait for a call is over
+  Clock& clock_;          // tells when the wait for a reclaimer is over
   FutexLock lock_;        // guards `slots_` and `last_id_`; never held during a call
   int last_id_ = 0;       // id of the reclaimer that was added last; 0: none was
   // Number of reclaimers that are registered (`count_`), and that ever were registered (`added_`).

@@ -35,7 +35,8 @@ class Refusals {
   // Returns true if rescues are on: rungs are tried for refused requests.
   bool rescues() const noexcept { return ladder_.enabled(); }
   // Returns the reason why no rung is tried for a refused request of the calling thread: rescues
-  // are off, or the thread runs a reclaimer. LeftOut::none if rungs are tried.
+  // are off, or the thread runs a reclaimer (a function of the program that empties a cache).
+  // LeftOut::none if rungs are tried.
   LeftOut obstacle() const noexcept;
   // Returns the list of streams in which memory was freed (cuMemFreeAsync) and that were not
   // synchronised since.
@@ -53,10 +54,10 @@ class Refusals {
   // driver lacked memory for the call's own work. Any error counts if Need::bytes is not 0. Then
   // tries rungs. `call` repeats the program's call of the driver; rungs call it any number of
   // times, since a refused call leaves nothing behind. Only counts the refusal if rescues are off,
-  // if a reclaimer makes the call, or if the compute mode forbids the context that the call asked
-  // for. Returns CUDA_SUCCESS if a repetition has succeeded, and `result` otherwise. Must be called
-  // after each failed call that `Need` can describe. The thread cannot be cancelled during the
-  // call.
+  // if a reclaimer (a function that empties a cache) makes the call, or if the compute mode forbids
+  // the context that the call asked for. Returns CUDA_SUCCESS if a repetition has succeeded, and
+  // `result` otherwise. Must be called after each failed call that `Need` can describe. The thread
+  // cannot be cancelled during the call.
   CUresult rescue(const tracking::Caller&, CUresult result, const Need&,
                   FunctionRef<CUresult()> call);
   // Counts a request that the driver has refused for lack of memory and that cuwarden does not try
@@ -130,10 +131,11 @@ class Refusals {
 
   const Parts parts_;  // the ledger, the pools and other objects that rungs use
   tracking::AllocationRecorder& recorder_;  // tells the user if the ledger becomes incomplete
-  Clock& clock_;                            // measures the times of rungs and between refusals
+  Clock& clock_;                            // measures rungs, and the time since a refusal
   Ladder ladder_;                           // tries the rungs
-  PendingFrees pending_;                    // streams with frees that were not synchronised since
-  IncidentProbes& probes_;                  // the shim, which adds facts and judges incidents
+  // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since.
+  PendingFrees pending_;
+  IncidentProbes& probes_;  // the shim, which adds facts and judges incidents
   // Number of this object, from 1. By it, a thread of a forked child tells the refusals of its
   // parent's object from its own.
   const std::uint32_t serial_ = next_serial();

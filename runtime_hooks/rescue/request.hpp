@@ -40,8 +40,11 @@ struct Need {
 
 // Sources of memory by which a request can be served after the driver has refused it.
 enum class Accepts : std::uint8_t {
-  drivers_memory,  // only the driver, which writes the address to the program's pointer
-  any_memory,      // the driver or cuwarden, whose address the hook writes
+  // Only the driver may serve the request. It writes the address to the program's pointer.
+  drivers_memory,
+  // The driver or cuwarden may serve the request. If cuwarden serves it, with host memory behind a
+  // device address, the hook writes this address to the program's pointer.
+  any_memory,
 };
 
 }  // namespace cuwarden::rescue

@@ -73,9 +73,11 @@ struct RescueConditions {
 
 // The last failures on one device, of three kinds. A rescue found no memory; or a wait for other
 // processes to free memory was in vain; or a wait for the device to reach pending stream-ordered
-// frees was. All times are nanoseconds of the clock that measures rungs.
+// frees was in vain.
 struct EarlierFailures {
-  std::atomic<std::uint64_t> time_ns{0};  // time of the last rescue that found no memory; 0: none
+  // End of the last rescue that found no memory, in nanoseconds of the clock that measures rungs;
+  // 0: there was none.
+  std::atomic<std::uint64_t> time_ns{0};
   // The process's live bytes on the device at the time of the last rescue that found no memory.
   std::atomic<std::uint64_t> live_bytes{0};
   // Size in bytes of the request that the last rescue without memory (`time_ns`) did not serve.
@@ -85,23 +87,26 @@ struct EarlierFailures {
   std::atomic<std::uint32_t> noted{0};
   // True if the last rescue that found no memory has tried all rungs that are turned on.
   std::atomic<bool> tried_all{false};
-  // True if the last rescue that found no memory has tried to spill, too.
+  // True if the last rescue that found no memory has tried to serve the request with host memory,
+  // too.
   std::atomic<bool> tried_spill{false};
   // Number of reclaimers (functions that empty caches) that were ever registered when the last
   // rescue found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // Time at which the last wait for other processes ended, if it ended without memory; otherwise 0.
+  // End of the last wait for other processes to free memory, in nanoseconds of the clock that
+  // measures rungs. 0: there was no wait, or the last one has not timed out.
   std::atomic<std::uint64_t> waited_ns{0};
-  // Time at which the last wait for pending frees ended, if the device had not reached them in
-  // time; otherwise 0.
+  // End of the last wait for the device to reach pending stream-ordered frees, in nanoseconds of
+  // the clock that measures rungs. 0: there was no wait, or the last one has not timed out.
   std::atomic<std::uint64_t> synchronised_ns{0};
 };
 
 // Outcome of a rescue: whether the rungs have served the refused request.
 struct Rescued {
   bool served = false;  // true if the request was served
-  // Address of the memory if cuwarden served it (by spilling). 0: the driver has served the request
-  // and written the address itself, or the request was not served.
+  // Device address of the memory if cuwarden has served the request with host memory behind the
+  // address. 0: the driver has served the request and written the address itself, or the request
+  // was not served.
   std::uint64_t address = 0;
 };
 
@@ -112,8 +117,9 @@ struct RefusedCall {
   // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since.
   // This memory cannot serve other requests yet.
   PendingFrees& pending;
-  const tracking::Caller& caller;         // the program's call of CUDA, with its stack
-  const tracking::Allocation& asked_for;  // the request as its hook understands it
+  const tracking::Caller& caller;  // the program's call of CUDA, with its stack
+  // The request, as the hook of the called CUDA function understands it.
+  const tracking::Allocation& asked_for;
   // The requesting thread's current context, and that context's device.
   tracking::CurrentContext here;
   const Request request;  // size, device, function and kind of the request
@@ -156,8 +162,8 @@ struct Rescue {
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
   const Settings& settings;  // which rungs may be tried, and for how long
-  // The last failures of rescues and waits on the request's device. Rungs store the times of waits
-  // in it.
+  // The last failures of rescues and waits on the request's device. The rungs that wait store in
+  // this object when a wait in vain has ended.
   EarlierFailures& earlier;
   Clock& clock;       // measures waits and the durations of rungs
   TriedRungs& tried;  // collects reports about the rungs that are tried
@@ -165,17 +171,19 @@ struct Rescue {
   // True if the last wait for other processes' memory on this device ended without memory, a short
   // time before this rescue began: less than ten times the longest wait (Settings::wait_ns).
   bool earlier_wait_was_vain = was_in_vain(earlier.waited_ns, settings.wait_ns);
-  // True if streams with pending frees, meshing, or a question to the driver was left out because
-  // of captures in progress.
+  // True if this rescue has left something out because of stream captures in progress: streams with
+  // pending frees, meshing, or a question to the driver.
   bool has_left_out = false;
-  // Address of the memory by which cuwarden has served the request (by spilling); 0: none.
+  // Device address of the memory if cuwarden has served the request with host memory behind the
+  // address; otherwise 0.
   std::uint64_t served_at = 0;
   // Outcomes of the attempts that were made so far.
   AttemptOutcomes outcomes{};
 
   // Makes an attempt of the rung by calling `run`, which returns the outcome. Adds the attempt to
   // `tried`, before it begins and when it has ended, and its outcome to `outcomes`. `reclaimer`:
-  // name of the reclaimer that `run` calls; empty for other attempts.
+  // name of the reclaimer (a function that empties a cache) that `run` calls; empty for other
+  // attempts.
   void attempt(const Rung&, FunctionRef<RungOutcome()> run, std::string_view reclaimer = {});
   // Asks the driver for the requested memory once more. `served`: the driver has granted the
   // request. `no_memory`, `other_error`: the driver has refused the request for lack of memory, or

@@ -35,10 +35,13 @@ struct RungReport {
 // ledger. Used by the requesting thread only.
 class TriedRungs {
  public:
-  // The last report of one rung, with a copy of the reclaimer's name.
+  // The last report of one rung, with a copy of the name of the reclaimer (a function that empties
+  // a cache) that the rung called.
   struct Row {
-    RungReport report;  // the rung's last report; its `reclaimer` points to `name`
-    char name[sizeof Reclaimers::Entry::name];  // copy of the reclaimer's name, without a zero byte
+    RungReport report;  // the rung's last report; RungReport::reclaimer points to Row::name
+    // Copy of the name of the reclaimer (a function that empties a cache) that the rung called,
+    // without a zero byte. RungReport::reclaimer has its length, which is 0 for other rungs.
+    char name[sizeof Reclaimers::Entry::name];
   };
 
   // `ledger` outlives the object. `refused`: the counted refusal of the request. If the refusal is
@@ -112,9 +115,10 @@ class TriedRungs {
     ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
                                           report.outcome, report.duration_ns, report.reclaimer});
   }
-  // Most rows that are kept: one for each rung, and one more for each reclaimer.
+  // Number of entries of `rows_`: one for each rung, and one more for each reclaimer (a function
+  // that empties a cache).
   static constexpr std::size_t most = ledger::rung_count + Reclaimers::limit;
-  ledger::Writer& ledger_;  // gets the rows
+  ledger::Writer& ledger_;  // the ledger, to which the reports about rungs are written
   // The incident that counts the refusal; 0: none does.
   const IncidentId counted_by_;
   // The incident to which each row is written as soon as a rung begins or ends. 0: rows are only
@@ -122,7 +126,7 @@ class TriedRungs {
   const IncidentId incident_;
   // The rungs that were tried, in order; the first `count_` rows are in use.
   Row rows_[most];
-  std::size_t count_ = 0;  // number of rows in use
+  std::size_t count_ = 0;  // number of entries of `rows_` in use
   // The reason why each rung was left out, by ledger::Rung; LeftOut::none if it was not.
   std::array<LeftOut, ledger::rung_count> left_out_{};
 };

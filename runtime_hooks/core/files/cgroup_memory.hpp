@@ -91,7 +91,7 @@ class CgroupFolder {
   std::optional<std::uint64_t> number(const char* file, std::string_view key = {}) const noexcept {
     const Descriptor opened = open_file(file);
     if (!opened) return std::nullopt;
-    char text[4096];  // Enough for each file that is read here.
+    char text[4096];  // Enough for each file of a cgroup that is read here.
     const ssize_t length = opened.read_some(text);
     return cgroup_number({text, length > 0 ? static_cast<std::size_t>(length) : 0}, key);
   }

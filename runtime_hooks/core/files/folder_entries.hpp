@@ -16,7 +16,7 @@ namespace cuwarden {
 // true if all entries were visited, or if visit returned false.
 template <class Visit>
 bool each_folder_entry(int descriptor, const Visit& visit) {
-  constexpr std::size_t name_at = 19;  // in the kernel's linux_dirent64
+  constexpr std::size_t name_at = 19;  // offset in bytes of d_name in the kernel's linux_dirent64
   alignas(std::uint64_t) char buffer[16 * 1024];
   for (;;) {
     const long count = syscall(SYS_getdents64, descriptor, buffer, sizeof buffer);

@@ -17,7 +17,7 @@ inline std::optional<std::uint64_t> meminfo_bytes(std::string_view text,
                                                   std::string_view key) noexcept {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
-    if (end == text.npos) break;  // the text was cut in the buffer
+    if (end == text.npos) break;  // the text ends inside this line
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;

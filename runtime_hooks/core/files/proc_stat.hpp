@@ -15,17 +15,20 @@ namespace cuwarden {
 
 // Some of the facts in the text of /proc/PID/stat. A fact that the text does not have is 0.
 struct ProcStat {
-  std::string_view name;          // the kernel's name of the process; points into the text
-  char state = '\0';              // letter of the state, such as 'Z' for a zombie
-  std::uint32_t parent = 0;       // pid of the parent
-  std::uint64_t threads = 0;      // number of the process's threads
-  std::uint64_t start_ticks = 0;  // start of the process in clock ticks (_SC_CLK_TCK) since boot
+  // The kernel's name of the process, which points into the text of /proc/PID/stat; empty: unknown.
+  std::string_view name;
+  char state = '\0';          // letter of the process's state, such as 'Z' for a zombie; 0: unknown
+  std::uint32_t parent = 0;   // pid of the parent process; 0: none, or unknown
+  std::uint64_t threads = 0;  // number of the process's threads; 0: unknown
+  // Start of the process, in clock ticks (_SC_CLK_TCK) since the machine's boot; 0: unknown.
+  std::uint64_t start_ticks = 0;
 };
 
 // Returns the facts about a process in `text`, the contents of /proc/PID/stat. All are 0 or empty
 // if the text has another form. The process's name may have blanks and brackets in it.
 inline ProcStat proc_stat_in(std::string_view text) noexcept {
-  constexpr std::size_t parent = 4, threads = 20, start = 22;  // numbers of fields, from 1
+  // Numbers of fields of the text, which are counted from 1.
+  constexpr std::size_t parent = 4, threads = 20, start = 22;
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == text.npos || close == text.npos || close < open || close + 2 >= text.size())
     return {};

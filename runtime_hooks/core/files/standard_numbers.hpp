@@ -92,7 +92,7 @@ class [[nodiscard]] StandardNumbersHeld {
   // object then converts to false, and the file is opened without occupied numbers.
   class Turn {
    public:
-    // Takes the lock, for which it waits up to 10 ms.
+    // Takes the lock `shared_.holder`, for which it waits up to 10 ms.
     Turn() noexcept : process_(static_cast<int>(syscall(SYS_getpid))) {
       constexpr timespec pause{.tv_sec = 0, .tv_nsec = 100'000};
       for (int attempt = 0; attempt < 100 && !has_; ++attempt) {
@@ -114,8 +114,8 @@ class [[nodiscard]] StandardNumbersHeld {
     int process() const noexcept { return process_; }         // Returns the id of this process.
 
    private:
-    const int process_;  // Id of this process.
-    bool has_ = false;   // True if this object has taken the lock.
+    const int process_;  // Id of the calling process.
+    bool has_ = false;   // True if this object has taken the lock `shared_.holder`.
   };
 
   // True if the descriptor `number` is open.
@@ -138,14 +138,16 @@ class [[nodiscard]] StandardNumbersHeld {
       // file that cuwarden wants to open cannot be opened either.
       if (number < 0) return;
       if (number >= count) {
-        syscall(SYS_close, number);  // The program has opened the last number meanwhile.
+        // The program has meanwhile opened a file, which has got the last free number.
+        syscall(SYS_close, number);
         return;
       }
       shared_.placed[number] = true;
     }
   }
   // Closes the stand-in descriptors, which only occupy the numbers 0 to 2. If the program has
-  // meanwhile opened a descriptor of its own with such a number, that descriptor stays open.
+  // meanwhile opened a descriptor of its own with such a number, that descriptor stays open, unless
+  // it is an O_PATH descriptor, too.
   static void take_away() noexcept {
     for (int number = 0; number < count; ++number) {
       if (!shared_.placed[number]) continue;

@@ -54,14 +54,15 @@ class OwnMemory {
   }
 
  private:
-  static constexpr std::size_t most = 4096;         // most ranges that the list can hold
+  static constexpr std::size_t most = 4096;         // most ranges that `entries_` can hold
   static constexpr std::uint64_t being_filled = 1;  // value of Entry::start while it is filled in
   // A range of memory: its address and its size. The entry is free if `start` is 0.
   struct Entry {
     std::atomic<std::uint64_t> start{0}, bytes{0};
   };
   static Entry entries_[most];
-  // number of entries, from the first, that have been in use
+  // Number of entries of `entries_`, from the first, that have ever been in use. The entries behind
+  // them are free.
   static std::atomic<std::size_t> used_;
 };
 

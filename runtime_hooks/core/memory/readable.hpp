@@ -19,7 +19,7 @@ namespace cuwarden {
 // set from the address before it rejects the request with EINVAL. Any other answer counts as
 // unreadable: EFAULT, or the answer of a filter of system calls.
 inline bool is_readable(const void* address) noexcept {
-  // For the kernel, null means no set at all, which is no error.
+  // For the kernel, an address of null means no signal set at all, which is no error.
   if (address == nullptr || is_probing_forbidden()) return false;
   const ErrnoGuard keep;
   constexpr int no_such_request = -1;

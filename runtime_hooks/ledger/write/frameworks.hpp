@@ -45,8 +45,10 @@ class Frameworks {
   std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
 
  private:
-  static constexpr std::size_t most_devices = 64;   // devices that pytorch() accepts
-  static constexpr std::uint64_t most_rows = 4096;  // rows that one process may have
+  // Number of devices that pytorch() accepts: those with an ordinal below it.
+  static constexpr std::size_t most_devices = 64;
+  // Most rows of the frameworks table that the process may use, without the reserved row 0.
+  static constexpr std::uint64_t most_rows = 4096;
 
   FrameworkPool& row(std::uint64_t number) const noexcept {
     return storage_.rows<FrameworkPool>(RegionId::frameworks)[number];
@@ -54,7 +56,8 @@ class Frameworks {
   std::string_view text(StringRef stored) const noexcept {
     return {storage_.rows<char>(RegionId::strings) + stored.offset, stored.length};
   }
-  // Returns the table's row for this memory; 0 if there is none. The caller holds the lock.
+  // Returns the frameworks table's row for this memory of a framework; 0 if there is none. The
+  // caller holds lock_.
   std::uint64_t find(const FrameworkMemory&) const noexcept;
   // Replaces the figures of a row. `time_ns`: time of the figures, in ns since process start.
   static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;

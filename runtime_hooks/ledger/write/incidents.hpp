@@ -47,10 +47,12 @@ class IncidentHoldings {
 
  private:
   friend class Incidents;
-  static constexpr std::size_t most = 16;    // most groups that have entries
-  std::array<IncidentHolding, most> all_{};  // the entries; the first count_ are in use
-  std::array<std::uint32_t, most> rows_{};   // ledger row of each entry; 0: not written yet
-  std::size_t count_ = 0;                    // number of entries in use
+  static constexpr std::size_t most = 16;  // most groups that can have an entry in `all_`
+  // The entries: groups that held memory at the refusal. The first count_ entries are in use.
+  std::array<IncidentHolding, most> all_{};
+  // Row of each entry of `all_` in the ledger's table of holders; 0: it was not written yet.
+  std::array<std::uint32_t, most> rows_{};
+  std::size_t count_ = 0;  // number of entries of `all_` in use
 };
 // Writes the ledger's incidents. A refused request is counted with the latest incident of its call
 // site (group), or begins a new incident. All threads may call the functions at any time.
@@ -84,23 +86,24 @@ class Incidents {
   // incident visible to readers. Later calls add facts that were unknown before. To be called
   // before each question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
-  // Adds another process that used the device when the incident's request was refused. Does nothing
-  // if the table is full. Returns a copy of the argument whose texts lie in the ledger; a text is
-  // empty if there was no room for it.
+  // Adds another process that used the device when the incident's request was refused. Adds no row
+  // if the table of such processes is full. Returns a copy of the argument whose texts lie in the
+  // ledger; a text is empty if there was no room for it.
   OtherProcess add_process(IncidentId, const OtherProcess&) noexcept;
-  // Adds the figures of the driver's slabs of one size class to the incident. Does nothing if the
-  // table is full.
+  // Adds the figures of the driver's slabs (2 MiB units) of one size class to the incident. Does
+  // nothing if the ledger's table of such figures is full.
   void add_slab_class(IncidentId, const SlabClassRow&) noexcept;
-  // Adds all the driver's slabs on the request's device to the incident. Stores none of the slabs
-  // if they would take more than half of the table's remaining rows. Must be called at most once
-  // for an incident.
+  // Adds all the driver's slabs (2 MiB units) on the request's device to the incident. Stores none
+  // of the slabs if they would take more than half of the remaining rows of the ledger's table of
+  // slabs. Must be called at most once for an incident.
   void add_slabs(IncidentId, std::span<const SlabRow>) noexcept;
   // Counts `times` refusals of the incident (not 0) as recovered. The program saw an error, but the
   // thread then repeated the request within 10 s until it was served: with equal size, device,
   // function and kind.
   void recovered(IncidentId, std::uint32_t times) noexcept;
   // Adds a rung that is tried for the incident's first refusal. A second call with an equal
-  // RungRow::order replaces the rung's duration and outcome. Does nothing if the table is full.
+  // RungRow::order replaces the rung's duration and outcome. Does nothing if the ledger's table of
+  // rungs is full.
   void add_rung(IncidentId, const RungRow&) noexcept;
   // Stores the reason why the rung was left out at the incident's first refusal. The incident is
   // not 0.

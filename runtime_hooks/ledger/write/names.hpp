@@ -34,7 +34,7 @@ class Names {
              std::uint32_t source) noexcept;
 
   Storage& storage_;  // the memory of the ledger, with its tables
-  FutexLock lock_;    // held while rows are looked for and added
+  FutexLock lock_;    // held while rows of the tables of texts are looked for and added
 };
 
 }  // namespace cuwarden::ledger

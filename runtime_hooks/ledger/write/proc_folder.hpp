@@ -29,7 +29,7 @@ class ProcFolder {
   bool is_caller() const noexcept { return pid_ == getpid(); }
   // Path of a file in the folder.
   struct Path {
-    char text[64];  // the path, with a zero byte at its end
+    char text[64];  // path of the file, such as /proc/self/stat, with a zero byte at its end
   };
   // Returns the path of the file `name` in the folder.
   Path file(const char* name) const noexcept {
@@ -39,8 +39,8 @@ class ProcFolder {
   }
 
  private:
-  const std::int32_t pid_;  // pid of the process
-  char path_[32];           // path of the folder, with a slash at its end
+  const std::int32_t pid_;  // pid of the process whose folder this is; never 0
+  char path_[32];           // "/proc/self/" for the calling process, otherwise "/proc/PID/"
 };
 
 // Returns the age of a process in nanoseconds; 0 if it is not known. `ticks`: time of its start, in

@@ -39,8 +39,9 @@ class Steps {
   // Counts a step that begins now; it ends when the next step begins. A step gets a row if it has a
   // name or is one of the first 256. Any other step gets a row if its number is 1/256 above that of
   // the last stored step. If the table has no room for the row, only counts the step. `name`: name
-  // of the step, kept as kept_step_name() says; empty: none. A step with a name ends the named part
-  // of the run before it. A step without a name belongs to that part.
+  // of the step, kept as kept_step_name() says; empty: none. The last eighth of the table is for
+  // steps without names: a step then loses its name (reason_names_missing). A step with a name ends
+  // the named part of the run before it. A step without a name belongs to that part.
   void begin(std::string_view name = {}) noexcept;
   // Ends the named part of the run, which began with the last step that has a name. Later steps
   // without a name do not belong to that part.
@@ -58,8 +59,9 @@ class Steps {
   Storage& storage_;        // the memory of the ledger, with its tables
   ProcessTime& time_;       // clock of the ledger's times
   FutexLock lock_;          // held while a step is counted
-  std::uint64_t last_ = 0;  // number of the last step that has a row; 0: none has one
-  // Row of the step that began the named part of the run; 0: no such part is open.
+  std::uint64_t last_ = 0;  // number, from 1, of the last step that has a row; 0: none has one
+  // Row of the last step with a name, which began a named part of the run. 0: no step had a name,
+  // or the part has ended.
   std::uint64_t named_row_ = 0;
 };
 

@@ -33,7 +33,8 @@ struct Creation {
   // an unsuitable file system (such as a network's), are passed over. If no folder works, the
   // ledger is kept in memory.
   std::span<const char* const> folders;
-  std::span<const std::string_view> hook_names;  // names of the hooks, by HookId
+  // Names of the CUDA functions that have hooks in cuwarden, by HookId.
+  std::span<const std::string_view> hook_names;
   // Absolute path of the report, with all % fields filled in; /dev/null: no report is written.
   std::string_view report_path;
   // Largest size in bytes of the ledger's file, or of the memory used instead of a file. 0, or a
@@ -94,11 +95,12 @@ class Writer {
   VirtualMemory& virtual_memory;  // records of virtual memory: handles and mappings
   StackTable& stacks;             // call stacks, each stored once
   PythonTable& python;            // Python functions in the stacks
-  GroupTable& groups;    // groups: allocations with the same call stack, function, kind and device
-  Totals& totals;        // counters of groups, and of all memory of one kind on one device
-  Devices& devices;      // devices: readings, implicit memory, the pool's figures, spilled bytes
-  Incidents& incidents;  // refused requests
-  Threads& threads;      // threads that made recorded calls
+  GroupTable& groups;  // groups: allocations with the same call stack, function, kind and device
+  Totals& totals;      // counters of groups, and of all memory of one kind on one device
+  // Devices: readings of their memory, implicit memory, figures of cuwarden's pool, spilled bytes.
+  Devices& devices;
+  Incidents& incidents;         // refused requests
+  Threads& threads;             // threads that made recorded calls
   ThreadShards& thread_shards;  // each thread's own counters, also of its calls of hooks
   Names& names;                 // texts: settings, environment variables, functions without a hook
   Steps& steps;                 // steps that the program has marked

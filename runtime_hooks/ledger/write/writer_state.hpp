@@ -33,23 +33,25 @@ struct Writer::State {
   Storage storage;                      // the ledger's file or memory, with all its tables
   ProcessTime time;                     // the clock of all times in the ledger
   ThreadShards thread_shards{storage};  // each thread's own counters
-  Threads threads{storage, thread_shards, time};  // rows of threads
-  RecordIndex records{storage};           // rows of allocation records, found by space and address
-  Totals totals{storage, thread_shards};  // counters of groups and series
-  SlabPages slabs{storage, thread_shards};  // contents of the driver's slabs
+  Threads threads{storage, thread_shards, time};  // rows of threads that made recorded calls
+  RecordIndex records{storage};  // rows of allocation records, found by space and address
+  // Counters of groups, and of all memory of one kind on one device.
+  Totals totals{storage, thread_shards};
+  // Contents of the driver's slabs: 2 MiB units from which it cuts small allocations.
+  SlabPages slabs{storage, thread_shards};
   // Adds and ends allocation records, except those of virtual memory.
   Allocations allocations{storage, records, totals, slabs, threads, time};
   ModuleTable modules{storage};                       // rows of loaded object files
   StackTable stacks{storage, modules};                // rows of call stacks
   PythonTable python{storage};                        // rows of Python functions
-  GroupTable groups{storage, thread_shards, totals};  // rows of groups
-  Incidents incidents{storage};                       // rows of refused requests
+  GroupTable groups{storage, thread_shards, totals};  // rows of groups, found by their keys
+  Incidents incidents{storage};                       // rows of incidents (refused requests)
   // Adds and ends the records of virtual memory.
   VirtualMemory virtual_memory{storage, records, totals, threads, time};
-  Devices devices{storage, time};        // rows of devices
-  Names names{storage};                  // rows of settings and other texts
-  Steps steps{storage, time};            // rows of the program's steps
-  Frameworks frameworks{storage, time};  // rows of figures that frameworks give
+  Devices devices{storage, time};        // rows of CUDA devices
+  Names names{storage};                  // settings, environment variables, unhooked functions
+  Steps steps{storage, time};            // rows of the steps that the program marked
+  Frameworks frameworks{storage, time};  // figures that frameworks give of their own memory
   Writer self{*this};                    // the public part, which Writer::create() returns
 };
 

@@ -78,7 +78,7 @@ class Allocations {
   Storage& storage_;         // the memory of the ledger, with its tables
   RecordIndex& records_;     // finds records by space and address
   Totals& totals_;           // counters of groups, and of all memory of one kind and device
-  SlabPages& slabs_;         // contents of the driver's slabs
+  SlabPages& slabs_;         // contents of the driver's slabs (2 MiB units)
   Threads& threads_;         // rows of threads
   const ProcessTime& time_;  // the clock of the ledger's times
 };

@@ -14,7 +14,7 @@ struct GroupKey {
   StackId stack;                     // call stack of the allocations; 0: none was recorded
   HookId api;                        // the outermost CUDA function that the program called
   Kind kind{};                       // kind of the allocated memory
-  DeviceOrdinal device = no_device;  // no_device for host memory
+  DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   bool operator==(const GroupKey&) const = default;
 };
 

@@ -110,16 +110,19 @@ class RecordIndex {
   // A part of the index, chosen by a record's key, with an open-addressing table of its own.
   struct alignas(64) Partition {
     FutexLock lock;           // held while a function uses or changes this partition
-    std::uint32_t mask = 0;   // number of slots - 1; 0 without a table
-    std::uint32_t count = 0;  // number of slots in use
+    std::uint32_t mask = 0;   // number of `slots`, minus 1; 0 if `slots` is null
+    std::uint32_t count = 0;  // number of `slots` that are not empty
     // First row of the list of rows that ended records have left; Record::thread is the next one.
     // 0: the list is empty.
     std::uint32_t free_row = 0;
-    std::uint32_t fresh = 0, fresh_end = 0;  // rows [fresh, fresh_end) that were never used
-    // The table. A slot holds the lower half of a key's hash in its upper 32 bits, and the row of
-    // the record in its lower 32 bits. A slot of 0 is empty.
+    // Rows [fresh, fresh_end) of the records table, which are this partition's and never had a
+    // record. Equal numbers: there are none.
+    std::uint32_t fresh = 0, fresh_end = 0;
+    // The partition's table of slots; null before its first record. A slot holds the lower half of
+    // a key's hash in its upper 32 bits, and the row of the record in its lower 32 bits. A slot of
+    // 0 is empty.
     std::uint64_t* slots = nullptr;
-    Mapping memory;  // owns `slots`
+    Mapping memory;  // the memory of `slots`; empty before the partition's first record
   };
 
   // Returns a hash of a record's key, its space and address.

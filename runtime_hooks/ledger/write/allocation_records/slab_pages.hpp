@@ -36,38 +36,40 @@ class SlabPages {
   // false if there is no memory.
   bool create() noexcept;
 
-  // Adds an allocation to the contents of its slab. `id`: the allocation's group; the call is
-  // ignored if the group's memory is not linear device memory (cuMemAlloc). An allocation that lies
-  // in no slab only changes the bytes lost to rounding. `bytes`: size as the program requested it.
-  // `now_ns`: time since process start. Must be called before the allocation's record is added.
-  // Must not be called for memory from cuwarden's pool.
+  // Adds an allocation to the contents of its slab (2 MiB unit of the driver). `id`: the
+  // allocation's group; the call is ignored if the group's memory is not linear device memory
+  // (cuMemAlloc). An allocation that lies in no slab only changes the bytes lost to rounding.
+  // `bytes`: size as the program requested it. `now_ns`: time since process start. Must be called
+  // before the allocation's record is added. Must not be called for memory from cuwarden's pool.
   void allocated(GroupId id, DeviceAddress address, std::uint64_t bytes,
                  std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, true, now_ns);
   }
-  // Removes an allocation from the contents of its slab, after the allocation's record has ended.
-  // `id`, `address`, `bytes`: as allocated() was given them. `now_ns`: present time since process
-  // start.
+  // Removes an allocation from the contents of its slab (2 MiB unit of the driver), after the
+  // allocation's record has ended. `id`, `address`, `bytes`: as allocated() was given them.
+  // `now_ns`: present time since process start.
   void freed(GroupId id, DeviceAddress address, std::uint64_t bytes,
              std::uint64_t now_ns) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, now_ns);
   }
-  // Removes an allocation that ended with its context from the contents of its slab. `id`,
-  // `address`, `bytes`: as allocated() was given them. While a context's allocations are removed
-  // one by one, locked bytes may rise for an instant. They do not count as a new highest value,
-  // because the driver frees a context's memory all at once.
+  // Removes an allocation that ended with its context from the contents of its slab (2 MiB unit of
+  // the driver). `id`, `address`, `bytes`: as allocated() was given them. While a context's
+  // allocations are removed one by one, locked bytes (unused, in partly live slabs) may rise for an
+  // instant. They do not count as a new highest value, because the driver frees a context's memory
+  // all at once.
   void released(GroupId id, DeviceAddress address, std::uint64_t bytes) noexcept {
     if (is_linear(id)) change(id, address, bytes, false, no_moment);
   }
   // Returns the locked bytes of a device's linear memory: unused bytes in slab pages with live
-  // allocations. `series`: the row of the device's linear memory. A page whose only allocation
+  // allocations. `series`: the series of the device's linear memory. A page whose only allocation
   // takes more than half of it does not count. Small changes that threads still keep in their
   // shards (their own counters) are missing.
   std::uint64_t locked_bytes(const Series& series) const noexcept;
 
  private:
-  // Value of change()'s `now_ns` for an allocation that ends with its context. The change then does
-  // not count as the worst moment, even if more bytes are locked than ever before.
+  // Value of change()'s `now_ns` for an allocation that ends with its context. Such a change never
+  // makes a worst moment, even if more bytes are locked (unused, in partly live pages) than ever
+  // before.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
   // Entry of the index for one 2 MiB page of addresses: row of the first SlabPage with these
   // addresses; 0: none. Pages of other devices with these addresses follow by SlabPage::next.
@@ -109,25 +111,28 @@ class SlabPages {
   bool keep_freed(ThreadShard&, const Series&, const Piece&) noexcept;
   // Adds a piece (an allocation in a slab page) to its page if `more` is true; otherwise removes
   // the piece. Counts the change of locked bytes (unused bytes in pages with live allocations).
-  // `now_ns`: time since process start, or no_moment.
+  // `now_ns`: time since process start; no_moment: the allocation ends with its context.
   void apply(ThreadShard&, const Piece&, bool more, std::uint64_t now_ns) noexcept;
   // Counts that an allocation of linear memory has begun (`more` is true) or ended (false).
-  // `now_ns`: time since process start, or no_moment.
+  // `now_ns`: time since process start; no_moment: the allocation ends with its context.
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
   // Copies the page's present contents as those of the worst moment, unless the page has that copy
-  // already. `version`: number of the worst moment, which is when most bytes were locked (unused,
-  // in pages with live allocations). To be called before the contents change.
+  // already. The worst moment of a series is when most bytes were locked (unused, in pages with
+  // live allocations). `version`: number of the worst moment (Series::worst_version). To be called
+  // before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
-  // Adds `difference` to the locked bytes of a series: unused bytes in pages with live allocations.
-  // A small difference may be kept in the thread's shard (its own counters) for now. `row`: row of
-  // the series. If more bytes are locked than ever before, calls reached(). `now_ns`: time since
-  // process start, or no_moment.
+  // Adds `difference` to the locked bytes of a series (the linear memory of one device): unused
+  // bytes in pages with live allocations. A small difference may be kept in the thread's shard (its
+  // own counters) for now. `row`: row of the series. If more bytes are locked than ever before,
+  // calls reached(). `now_ns`: time since process start; no_moment: the allocation ends with its
+  // context, and reached() is not called.
   void locked_changed(ThreadShard&, Series&, std::size_t row, std::int64_t difference,
                       std::uint64_t now_ns) noexcept;
-  // Makes the present moment the worst one of a series, if more bytes are locked (unused, in pages
-  // with live allocations) than ever before. `row`: row of the series. `known`: locked bytes,
-  // without the changes that threads keep in their shards. `now_ns`: time since process start.
+  // Makes the present moment the worst one of a series (the linear memory of one device), if more
+  // bytes are locked (unused, in pages with live allocations) than ever before. `row`: row of the
+  // series. `known`: locked bytes of the series, without the changes that threads keep in their
+  // shards. `now_ns`: time since process start.
   void reached(Series&, std::size_t row, std::int64_t known, std::uint64_t now_ns) noexcept;
   // Returns the index's entry for the 2 MiB page of this address; null if there is none yet.
   Leaf* find_leaf(std::uint64_t address) const noexcept;
@@ -140,26 +145,30 @@ class SlabPages {
   // there is no room.
   SlabPage* find_or_make(std::uint64_t address, std::int32_t device) noexcept;
   // Stores the groups that lock the most bytes at present (unused bytes in pages with their live
-  // allocations) as the series' WorstHolder rows. Does nothing if another thread is doing so, or if
-  // copying has already taken too much time. `now_ns`: time since process start.
+  // allocations) as the WorstHolder rows of a series (the linear memory of one device). Does
+  // nothing if another thread is doing so, or if copying has already taken too much time. `now_ns`:
+  // time since process start.
   void copy_holders(Series&, std::uint64_t now_ns) noexcept;
-  // True if the address and size of an allocation agree with the layout of the driver's slabs that
-  // slab_layout.hpp assumes.
+  // True if the address and size of an allocation agree with the layout of the driver's slabs (2
+  // MiB units) that slab_layout.hpp assumes. `Series`: the linear memory of the allocation's
+  // device.
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
-  // Adds each live piece (allocation in a slab page) of the series to the sums of its group.
-  // `PieceSums`: array of `groups` entries, by group. Returns the number of pieces that share their
-  // page. Sets Series::slabs_misfit to 1 if pieces contradict the assumed layout of slabs,
-  // otherwise to 0.
+  // Adds each live piece (allocation in a slab page) of the series (the linear memory of one
+  // device) to the sums of its group. `PieceSums`: array of `groups` entries, by group. Returns the
+  // number of pieces that share their page. Sets Series::slabs_misfit to 1 if pieces contradict the
+  // assumed layout of slabs, otherwise to 0.
   std::uint64_t sum_pieces(Series&, PieceSums*, std::uint64_t groups) const noexcept;
-  // Copies the last reading of the device's memory to Series::read_*.
+  // Copies the last reading of the memory of the series' device to Series::read_*.
   void store_reading(Series&) const noexcept;
   // Stores the groups with the most locked bytes (unused bytes in pages with their live
-  // allocations) as the series' WorstHolder rows. `PieceSums`: array of `groups` entries, by group.
+  // allocations) as the WorstHolder rows of the series (the linear memory of one device).
+  // `PieceSums`: array of `groups` entries, by group.
   void store_holders(Series&, const PieceSums*, std::uint64_t groups) noexcept;
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  // First level of the index of pages: array of std::atomic<Leaf*>.
+  // First level of the index of pages: array of `leaves` entries of type std::atomic<Leaf*>. An
+  // entry is null as long as its leaf table has no page.
   Mapping root_;
   FutexLock copy_lock_;           // held while WorstHolder rows are filled; never waited for
   std::uint64_t copying_ns_ = 0;  // nanoseconds of processor time that copy_holders() has taken

@@ -116,7 +116,8 @@ class Totals {
   // since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
-  // Data of a series that only the writer needs, and that are not in the ledger's file.
+  // Data of a series (all memory of one kind on one device) that only the writer needs. They are
+  // not in the ledger's file.
   struct alignas(64) Side {
     // `timeline_lock`: held while the series' timeline is changed. `peak_lock`: held while the
     // groups' live values are copied as those at the series' peak.
@@ -125,7 +126,7 @@ class Totals {
     // timeline locked; 0: none.
     std::atomic<std::uint64_t> missed_max{0};
     // End (in ns since process start) and highest live bytes of the newest bucket (span of time) of
-    // the series' timeline.
+    // the series' timeline; 0 while the timeline is empty.
     std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
   };
 
@@ -137,7 +138,8 @@ class Totals {
   Series* series_of(const Group& group) noexcept {
     return group.series == 0 ? nullptr : storage_.rows<Series>(RegionId::series) + group.series;
   }
-  // Returns the data of the series that are kept in this process only, not in the ledger's file.
+  // Returns the data of the series (all memory of one kind on one device) that are kept in this
+  // process only, not in the ledger's file.
   Side& side_of(const Series& series) noexcept {
     return static_cast<Side*>(sides_.data())[&series - storage_.rows<Series>(RegionId::series)];
   }
@@ -165,9 +167,9 @@ class Totals {
 
   Storage& storage_;             // the memory of the ledger, with its tables
   ThreadShards& thread_shards_;  // each thread's own counters
-  LiveBytes live_bytes_;         // changes Series::live_bytes
-  Mapping sides_;                // array of Side, by row of series
-  FutexLock make_lock_;          // held while a series is made
+  LiveBytes live_bytes_;         // adds to Series::live_bytes, and subtracts from it
+  Mapping sides_;                // array of Side, by row of the series table
+  FutexLock make_lock_;          // held while a row of the series table is made
   // Row of the series of each kind on each device; 0: none. The index of a device is ordinal + 1.
   std::atomic<std::uint32_t> direct_[kind_count][direct_devices] = {};
   std::atomic<std::uint32_t> rss_series_{0};  // row of the series of resident memory; 0: none

@@ -61,19 +61,23 @@ class VirtualMemory {
   void unmap_undo(DeviceAddress from, ByteCount bytes) noexcept;
 
  private:
-  // A change by release_begin() or unmap_begin() that may still have to be undone. At most 4096
-  // changes are remembered. When the oldest one is forgotten, the row of its ended record becomes
-  // free for another record.
+  // A change of a handle's or mapping's record that may still have to be undone. release_begin()
+  // and unmap_begin() make such changes. created() and mapped() make some, too, if they end an
+  // older record. Each of these calls first forgets all but the newest 4096 changes. When a change
+  // is forgotten, the row of the record that it ended becomes free for another record.
   struct Pending {
-    std::uint32_t row;        // ledger row of the handle's or mapping's record
-    bool ended;               // true if the change has ended the record
-    bool released;            // true if release_begin() removed the last reference to the handle
-    bool unmapped;            // true if unmap_begin() of [address, address + bytes) ended a mapping
-    std::uint64_t operation;  // number of the call, equal for all changes of one call
-    // The released handle; if `unmapped` is true, the start of the range of addresses that the call
-    // unmaps.
+    std::uint32_t row;  // row of the changed record in the ledger's table of records
+    bool ended;         // true if the change ended the record, and was not undone
+    bool released;      // true if the change removed a handle's last reference, and was not undone
+    bool unmapped;      // true if the change ended the record of a mapping, and was not undone
+    // Number of the call that made the change (`operation_`); equal for all changes of one call.
+    std::uint64_t operation;
+    // If `released` is true, the handle. If `unmapped` is true, the start of the range that
+    // unmap_begin() was given; 0 if mapped() replaced the mapping. Otherwise 0.
     std::uint64_t address;
-    std::uint64_t bytes;  // size of the range that the call unmaps; 0 for a handle
+    // Size of the range that unmap_begin() was given. 0 unless `unmapped` is true, and 0 if
+    // mapped() replaced the mapping.
+    std::uint64_t bytes;
   };
 
   // Returns the allocation record in this row of the ledger.
@@ -86,13 +90,13 @@ class VirtualMemory {
   RecordId mapping_around(DeviceAddress) noexcept;
   // Counts one reference less to a handle, and ends the handle's record if it has neither
   // references nor mappings then. `key_is_gone`: true if hide() has removed the record from the
-  // index; all references end then. `operation`: number of the call, for Pending. `now_ns`: present
-  // time since process start.
+  // index; all references end then. `operation`: number of the public call under way
+  // (Pending::operation). `now_ns`: present time since process start.
   void drop_reference(RecordId, bool key_is_gone, std::uint64_t operation,
                       std::uint64_t now_ns) noexcept;
   // Counts one mapping (or second handle) less of the handle's memory, and ends the handle's record
-  // if it has neither references nor mappings then. `operation`: number of the call, for Pending.
-  // `now_ns`: present time since process start.
+  // if it has neither references nor mappings then. `operation`: number of the public call under
+  // way (Pending::operation). `now_ns`: present time since process start.
   void drop_mapping(RecordId handle, std::uint64_t operation, std::uint64_t now_ns) noexcept;
   // Ends the handle's record if it has neither references nor mappings. If the record has ended or
   // its last reference was released, remembers the change as `Pending`. `now_ns`: present time
@@ -101,20 +105,22 @@ class VirtualMemory {
   // Stores the size of a handle's memory, which was not known before, and counts it in the group.
   // `now_ns`: present time since process start.
   void learn_size(RecordId handle, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
-  // Undoes the end of a record by a remembered change: makes the record live again. `now_ns`:
+  // Makes the ended record of a handle live again, and counts its allocation again. The latest
+  // remembered change (Pending) that ended the record no longer counts as ending it. `now_ns`:
   // present time since process start.
   void revive(RecordId, std::uint64_t now_ns) noexcept;
-  // Ends the record of a mapping, and remembers the change. `operation`: number of the call.
-  // `address`, `bytes`: the range that the call unmaps. `now_ns`: present time since process start.
+  // Ends the record of a mapping, and remembers this change as a Pending. `operation`: number of
+  // the public call under way. `address`, `bytes`: the range that unmap_begin() was given; both 0
+  // if mapped() replaces the mapping. `now_ns`: present time since process start.
   void take_mapping(RecordId, std::uint64_t operation, std::uint64_t address, std::uint64_t bytes,
                     std::uint64_t now_ns) noexcept;
 
-  // Adds a change to the ring of changes that may have to be undone. If there is no memory for a
-  // larger ring, forgets the oldest change.
+  // Adds a change of a record to `pending_`, the ring of changes that may have to be undone. If
+  // there is no memory for a larger ring, forgets the oldest change.
   void remember(const Pending&) noexcept;
-  // Forgets the oldest remembered changes, until at most 4096 are left.
+  // Forgets the oldest changes of records in the ring `pending_`, until at most 4096 are left.
   void trim() noexcept;
-  // Returns the remembered change with this sequence number, which is in [oldest_, newest_).
+  // Returns the change of a record with this sequence number, which is in [oldest_, newest_).
   Pending& pending(std::uint64_t sequence) noexcept {
     return static_cast<Pending*>(pending_.data())[sequence & (pending_capacity_ - 1)];
   }
@@ -131,11 +137,12 @@ class VirtualMemory {
   std::uint64_t pending_capacity_ = 0;  // number of changes for which pending_ has room
   std::uint64_t oldest_ = 0;            // sequence number of the oldest remembered change
   std::uint64_t newest_ = 0;            // sequence number that the next change gets
-  std::uint64_t operation_ = 0;         // number of the last call that changed something
-  std::uint64_t live_mappings_ = 0;     // number of mappings with a live record
-  // `step_`: largest power of two that divides the addresses of all mappings so far.
-  // `largest_mapping_`: size of the largest mapping so far. Both in bytes; 0 before the first
-  // mapping.
+  // Number of the last call that ended references or mappings, or looked for some; 0: none has yet.
+  std::uint64_t operation_ = 0;
+  std::uint64_t live_mappings_ = 0;  // number of mappings with a live record
+  // `step_`: largest power of two that divides the addresses of all recorded mappings (cuMemMap) so
+  // far. `largest_mapping_`: size of the largest recorded mapping so far. Both in bytes; 0 before
+  // the first mapping.
   std::uint64_t step_ = 0, largest_mapping_ = 0;
 };
 

@@ -20,7 +20,7 @@ struct ModuleDescription {
   // Range of addresses [start, end) in which the object's segments lie.
   std::uint64_t start = 0, end = 0;
   std::uint8_t build_id[sizeof(Module::build_id)] = {};  // the linker's id of the object's file
-  std::uint32_t build_id_bytes = 0;  // length of the build id; 0: the object has none
+  std::uint32_t build_id_bytes = 0;  // number of bytes of `build_id` in use; 0: there is no id
   // Path of the object's file as the loader knows it; empty for the program itself. The text is in
   // the loader's memory. It is valid as long as the object stays loaded.
   std::string_view path;

@@ -72,7 +72,8 @@ class ModuleTable {
   }
 
   // Returns the path of the file that was mapped at the address `frame` in the module epoch
-  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch. The text is in the ledger.
+  // `epoch`; empty if unknown. `epoch`: a value of Header::module_epoch, the number of modules that
+  // were unloaded so far. The text is in the ledger.
   std::string_view path_at(Frame frame, std::uint64_t epoch) const noexcept;
 
  private:
@@ -81,9 +82,11 @@ class ModuleTable {
     std::uint64_t start, end;  // the module's addresses [start, end)
     std::uint64_t base;        // load base: address - base = address as in the file's tables
     std::uint64_t identity;    // hash of base, build id and path: ModuleDescription::identity()
-    std::uint64_t generation;  // number of the last scan that found the module loaded
-    std::uint32_t row;         // row of the modules table; 0: not stored yet
-    std::uint32_t file;        // row of the first module that was loaded from this module's file
+    // Number of the last scan by mark_present() that found the module loaded. If none has yet,
+    // number of the last scan before the module was added.
+    std::uint64_t generation;
+    std::uint32_t row;   // the module's row in the modules table; 0: it has none yet
+    std::uint32_t file;  // row of the first module that was loaded from this module's file
   };
   // Facts about a row of the modules table that are kept in this process only, not in the ledger.
   struct RowOfFile {
@@ -96,11 +99,11 @@ class ModuleTable {
 
   // Returns the array of the known modules, sorted by address.
   Known* known() const noexcept { return static_cast<Known*>(known_.data()); }
-  // Returns the known module that contains the address; null if there is none. The caller holds the
-  // lock.
+  // Returns the known module that contains the address; null if there is none. The caller holds
+  // lock_.
   Known* find(std::uint64_t address) const noexcept;
   // Returns the index in known() of the lowest module that ends above the address `start`;
-  // known_count_ if there is none. The caller holds the lock.
+  // known_count_ if there is none. The caller holds lock_.
   std::size_t lower_bound(std::uint64_t start) const noexcept;
   // Result of coverage(), which tells if known_ has the modules of all frames of a stack.
   // `complete`: known_ has them, or the table's lock cannot be had. `missing`: a frame is in a
@@ -112,8 +115,9 @@ class ModuleTable {
   // Adds the module's range of addresses to loaded_. `first`: true for a scan's first module;
   // loaded_ is then emptied first.
   void note_loaded(const ModuleDescription&, bool first) noexcept;
-  // Adds a loaded module to known_, and a row to the ledger if no row has its file. `file_hash`:
-  // hash of the file, from ModuleDescription::file().
+  // Adds a loaded module to known_, and a row to the ledger if no row has its file. Adds nothing if
+  // known_ has a module at these addresses, or if there is no room in known_ or the ledger.
+  // `file_hash`: hash of the file, from ModuleDescription::file().
   void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
   // Makes the ledger's row for a module of known_ that has none.
   void store_row_of(const ModuleDescription&) noexcept;
@@ -122,37 +126,39 @@ class ModuleTable {
   // may have several rows. `file`: number of the file's first row; 0 if the new row is the first.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
   // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
-  // ModuleDescription::file(). The caller holds the lock.
+  // ModuleDescription::file(). The caller holds lock_.
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
   // Returns true if a frame is in a module of known_ that has no row in the ledger.
   bool lack_rows(std::span<const Frame> frames) noexcept;
   // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
-  // module epoch `epoch`. `epoch`: a value of Header::module_epoch. `file`: first row of the file.
+  // module epoch `epoch`. `epoch`: a value of Header::module_epoch, the number of modules that were
+  // unloaded so far. `file`: first row of the file in the modules table.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {
     return static_cast<RowOfFile*>(rows_of_files_.data())[row];
   }
   // Calls visit(file, offset) for each frame until it returns false. `file`: first row of the
-  // frame's file; 0: the frame is in no module, and `offset` is its address. The caller holds the
-  // lock.
+  // frame's file in the modules table, and `offset` counts from the file's load base. 0: the frame
+  // is in no module, and `offset` is its address. The caller holds lock_.
   template <class Visit>
   void each_location(std::span<const Frame> frames, const Visit& visit) const noexcept;
   // Gives all modules of known_ that are loaded at present a new generation (number of a scan of
   // the loaded modules). Returns the generation; 0 if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
-  // Removes one unloaded module from known_: one whose generation is lower than `generation`. Ends
-  // the module's row, raises Header::module_epoch, and sets `Gone` to the module's addresses.
-  // Returns false if there is no such module.
+  // Removes one unloaded module from known_: one that the scan with the number `generation`, by
+  // mark_present(), has not found. Ends the module's row, raises Header::module_epoch, and sets
+  // `Gone` to the module's addresses. Returns false if there is no such module.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
   Storage& storage_;   // the memory of the ledger, with its tables
   StringRef program_;  // path of the executable; empty: unknown
-  Mapping known_;      // array of Known, sorted by start; the ranges do not overlap
+  Mapping known_;      // array of Known (loaded modules), sorted by start; they do not overlap
   // Number of modules in known_, and most modules that it can hold.
   std::size_t known_count_ = 0, known_capacity_ = 0;
-  Mapping rows_of_files_;         // array of RowOfFile, by row
-  std::uint64_t generation_ = 1;  // number of the last scan for unloaded modules
+  Mapping rows_of_files_;  // array of RowOfFile, by row of the modules table
+  // Number of the last scan for unloaded modules, by mark_present(); 1: there was none yet.
+  std::uint64_t generation_ = 1;
   // Array of Gone: address ranges of all modules that were loaded at the last scan by cover(). An
   // address outside of them belongs to generated code.
   Mapping loaded_;

@@ -41,12 +41,14 @@ class MovedStacks {
   static constexpr std::size_t entry_count = 512;  // number of stacks that the cache can hold
   // A stack of the cache. Its index is its hash modulo entry_count.
   struct Entry {
-    std::atomic<std::uint32_t> version;    // seqlock: odd while the entry changes
-    std::atomic<std::uint32_t> row;        // row of the stacks table; 0: the entry is empty
+    std::atomic<std::uint32_t> version;    // seqlock of the entry: odd while the entry changes
+    std::atomic<std::uint32_t> row;        // the stack's row in the stacks table; 0: entry is empty
     std::atomic<std::uint32_t> count;      // number of the stack's frames
     std::atomic<std::uint32_t> truncated;  // 1: outer frames of the stack were cut off; else 0
-    std::atomic<std::uint64_t> hash;       // hash of the stack's present frames and of `truncated`
-    std::atomic<std::uint64_t> frames[most_frames];  // present addresses, innermost first
+    // Hash of the stack's present frames and of `truncated`, as insert() was given it.
+    std::atomic<std::uint64_t> hash;
+    // Present addresses of the stack's frames, innermost first. The first `count` are in use.
+    std::atomic<std::uint64_t> frames[most_frames];
   };
   // Returns the array of entry_count entries; null before the first insert().
   Entry* entries() const noexcept { return entries_.load(std::memory_order_acquire); }

@@ -13,11 +13,14 @@ namespace cuwarden::ledger {
 
 // A Python function to be stored in the ledger, which copies its texts and bytes.
 struct PythonFunction {
-  std::string_view file, name;   // path of the source file, and name of the function
-  std::uint32_t first_line = 0;  // line at which the function begins
-  // CPython's table that maps the function's instructions to lines.
+  // Path of the source file, and qualified name of the function (before Python 3.11, its plain
+  // name). Both are in UTF-8.
+  std::string_view file, name;
+  std::uint32_t first_line = 0;  // line of the source file at which the function begins, from 1
+  // CPython's table that maps the function's instructions to lines of the source file.
   std::span<const std::uint8_t> lines;
-  std::uint32_t lines_format = 0;  // format of `lines` (PythonCode::lines_format)
+  // Format of `lines`: 0: that of Python 3.9; 1: that of 3.10; 2: that of later versions.
+  std::uint32_t lines_format = 0;
 };
 
 // Stores Python functions in the ledger. After create(), all threads may call intern() at any time.
@@ -34,11 +37,11 @@ class PythonTable {
 
  private:
   // Returns the row of a function with equal contents; 0 if there is none. `hash`: hash of the
-  // contents.
+  // function's texts, first line and lines, as intern() computes it.
   std::uint32_t find(std::uint64_t hash, const PythonFunction&) const noexcept;
 
   Storage& storage_;  // the memory of the ledger, with its tables
-  IdTable ids_;       // rows by the hash of their contents; its lock guards this table
+  IdTable ids_;       // rows of functions by the hash of their contents; its lock guards the rows
 };
 
 }  // namespace cuwarden::ledger

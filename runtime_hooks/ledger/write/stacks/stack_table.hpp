@@ -67,22 +67,26 @@ class StackTable {
                                   bool truncated) noexcept;
   // Returns the row of the stack, found by its addresses or else by its files and offsets; 0 if
   // there is none. A stack that was found by its files is then entered under these addresses, too.
-  // `hash`: hash of `frames` and `truncated`. The caller holds the table's lock.
+  // `hash`: hash of `frames` and `truncated`. `truncated`: true if outer frames were cut off.
+  // `hash_of_locations`: hash of the frames' files and offsets. The caller holds the table's lock.
   std::uint32_t find_again(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                            std::uint64_t hash_of_locations) noexcept;
-  // Stores a new stack, and returns its row; 0 if there is no room (reason_ledger_full). The caller
-  // holds the table's lock.
+  // Stores a new stack, and returns its row; 0 if there is no room (reason_ledger_full). `hash`:
+  // hash of `frames` and `truncated`. `truncated`: true if outer frames were cut off.
+  // `hash_of_locations`: hash of the frames' files and offsets. The caller holds the table's lock.
   std::uint32_t add(std::uint64_t hash, std::span<const Frame> frames, bool truncated,
                     std::uint64_t hash_of_locations) noexcept;
   // True if the stack in this row was stored with these addresses. The stack must have as many
   // frames as `frames`.
   bool has_addresses(std::uint32_t row, std::span<const Frame> frames) const noexcept;
 
-  Storage& storage_;          // the memory of the ledger, with its tables
-  ModuleTable& modules_;      // the ledger's table of loaded object files
-  IdTable ids_;               // rows by the addresses of their frames; its lock guards this table
-  IdTable ids_by_locations_;  // rows by the files and offsets of their frames; none is removed
-  MovedStacks moved_;         // rows of stacks whose addresses have changed since they were stored
+  Storage& storage_;      // the memory of the ledger, with its tables
+  ModuleTable& modules_;  // the ledger's table of loaded object files
+  // Rows of stacks by the addresses of their frames. Its lock is the lock of the whole StackTable.
+  IdTable ids_;
+  // Rows of stacks by the files and offsets of their frames. No row is ever removed from it.
+  IdTable ids_by_locations_;
+  MovedStacks moved_;  // rows of stacks whose addresses have changed since they were stored
 };
 
 }  // namespace cuwarden::ledger
