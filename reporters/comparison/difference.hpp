@@ -20,13 +20,15 @@ struct ChangedLeak {
   const FingerprintedLeak* now = nullptr;  // leak in the later report; null: the leak is gone
 };
 
-// The leaks that differ between an earlier and a later report. A leak has grown if it has more
-// bytes or more allocations than before. Each list is sorted, largest first: new and gone leaks by
-// their bytes, the others by the change of their bytes.
+// The leaks that differ between an earlier report or baseline and a later report. A leak has grown
+// if it has more bytes or more allocations than before. Each list is sorted, largest first: new and
+// gone leaks by their bytes, the others by the change of their bytes.
 struct Difference {
   std::vector<ChangedLeak> added, grown, shrunk, gone;
-  std::size_t unchanged = 0;  // number of fingerprints whose figures are the same in both reports
-  // Number of fingerprints that only the earlier report lists, since the later one suppresses them.
+  // Number of leaks with the same bytes and number of allocations in both.
+  std::size_t unchanged = 0;
+  // Number of leaks that only the earlier report or baseline lists, because a suppression hides
+  // them in the later report. They are not in `gone`.
   std::size_t suppressed = 0;
 };
 

@@ -116,8 +116,8 @@ class DriverRecords {
   // forms_.
   std::map<Key, FormNumber> numbers_;
   std::vector<Form> forms_;
-  // Block::id of the probes (blocks that the driver alone knows) to which words in chunks of malloc
-  // point; the index is the probes' Block::kind.
+  // The probes (blocks that the driver alone knows) that learn() was given with words in chunks of
+  // malloc. A set has the Block::id of the probes of one kind; the index is their Block::kind.
   std::array<std::set<std::uint32_t>, most_kinds> learned_from_;
   // Block::id of the probes (blocks that the driver alone knows) to which words in memory of
   // HitLocation::unknown point.

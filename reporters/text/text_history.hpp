@@ -15,9 +15,9 @@ namespace cuwarden {
 void add_forecasts(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a part to `text` for each kind of memory on each device whose peak (most live bytes) is far
-// above the live bytes at the end: by at least 1 MiB, and by at least half of these bytes. The part
-// names the time of the peak, and up to three call stacks that held most memory then. For other
-// kinds of memory, the list of leaks names the holders.
+// above the live bytes at the end. The difference must be at least 1 MiB, and at least half of the
+// live bytes at the end. The part names the time of the peak, and up to three call stacks that held
+// most memory then. Where the peak is lower, the list of leaks names the holders.
 void add_peaks(const IndexedReport&, const Style&, std::string& text);
 
 // Adds to `text` up to three call stacks with most memory that was only released by the end of its

@@ -92,7 +92,8 @@ class StackModules {
   const Modules& modules_of(StackId);
 
   const ledger::Reader& reader_;  // reads the ledger; not owned
-  // Modules that were found so far, by the number of the stack's row in the ledger.
+  // The modules (files of code) of each call stack that was looked at so far, by the number of the
+  // stack's row in the ledger.
   std::map<std::uint32_t, Modules> known_;
   // Number of rows of the ledger's table of modules that this object may still read. Bounds the
   // work in a damaged ledger.

@@ -114,13 +114,17 @@ class GateClosed {
 // result: the destructor does not. A call that is left by a longjmp stays counted.
 class Submission {
  public:
-  // Counts the calling thread as inside the driver, and passes the gate if that is armed.
+  // Counts the calling thread as inside the driver, until returned(). If the submission gate is
+  // armed, waits while another thread has it closed, and counts a submission, until the destructor.
+  // Inside another submission of the same thread, does not wait. Ignores the gate if the thread has
+  // no counters of its own.
   [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
     if (submission_gate.is_armed() && thread_ != nullptr) {
       submission_gate.enter(*thread_);
       is_at_gate_ = true;
     }
   }
+  // Counts the end of the submission at the gate, if the constructor counted its beginning.
   [[gnu::always_inline]] ~Submission() {
     if (is_at_gate_) SubmissionGate::leave(*thread_);
   }
@@ -140,7 +144,8 @@ class Submission {
  private:
   // The calling thread's counters; null if the thread has none of its own.
   CallingThreads::Thread* const thread_;
-  // true if the constructor has passed the gate: the destructor leaves it
+  // True if the constructor has counted a submission at the gate; the destructor then counts its
+  // end.
   bool is_at_gate_ = false;
 };
 

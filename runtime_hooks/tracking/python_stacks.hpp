@@ -40,12 +40,14 @@ class PythonStacks {
   // Makes interpreter_has_ended() return false, until a call of it finds the interpreter running
   // and a later one finds that it has ended.
   void forget_interpreters_end() noexcept { was_running_.store(false, std::memory_order_relaxed); }
-  // The answer of runs(): does the calling thread run the Python frames of its state? It may have
-  // handed the state to another thread.
+  // Result of runs(): tells if the calling thread runs the Python frames of its state in the
+  // interpreter. The thread may have handed the state to another thread.
   enum class Runs : std::uint8_t {
-    no,       // The thread does not run the Python frames of its state.
-    yes,      // The thread runs the Python frames of its state.
-    unknown,  // Only is_inside() can say, after a walk of the native stack.
+    no,   // The thread does not run the Python frames of its state.
+    yes,  // The thread runs the Python frames of its state.
+    // The thread may or may not run the Python frames of its state. To find out, the caller walks
+    // the native stack and passes it to is_inside().
+    unknown,
   };
   // Returns whether the calling thread runs the frames of `state`, the result of state_of_thread(),
   // not 0. `native`: the native stack's name; 0: it is not known. Python 3.10 to 3.12 has CFrames,

@@ -32,9 +32,9 @@ class StepMarks {
   // Returns the name of the named step that was under way at a time, in ns since the process's
   // start. Empty: none was. The text points into the ledger.
   std::string_view name_at(std::uint64_t time_ns) const;
-  // True if the program gave one of its steps a name.
+  // True if the program gave at least one of its steps a name.
   bool have_names() const { return !named_.empty(); }
-  // Calls the parameter, with a row of the report, for each mark of a step.
+  // Passes the report's row of each mark of a step to the callback `Put`.
   void put_steps(Put<model::Step>) const;
   // True if the program still marked steps at a time, in ns since the process's start: the last
   // step had begun at most about four mean lengths of a step before. False if fewer than two steps

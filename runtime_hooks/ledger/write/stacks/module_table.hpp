@@ -62,8 +62,10 @@ class ModuleTable {
   struct Gone {
     std::uint64_t start, end;  // the module's addresses; `end` is exclusive
   };
-  // Compares the known modules with the loaded ones. Ends the rows of those that were unloaded, and
-  // raises Header::module_epoch for each. Calls gone(range) for each, without holding a lock.
+  // Asks the loader which known modules (loaded objects) were unloaded, and forgets them. For each
+  // of them, raises Header::module_epoch by 1, and stores the new value as Module::unloaded_epoch
+  // in the module's row, if it has one. Then calls gone(range) without holding a lock; `range` is a
+  // Gone with the module's addresses.
   template <class Callback>
   void remove_gone(const Callback& gone) noexcept {
     const std::uint64_t generation = mark_present();
@@ -147,8 +149,9 @@ class ModuleTable {
   // the loaded modules). Returns the generation; 0 if the table's lock cannot be had.
   std::uint64_t mark_present() noexcept;
   // Removes one unloaded module from known_: one that the scan with the number `generation`, by
-  // mark_present(), has not found. Ends the module's row, raises Header::module_epoch, and sets
-  // `Gone` to the module's addresses. Returns false if there is no such module.
+  // mark_present(), has not found. Raises Header::module_epoch by 1, stores the new value as
+  // Module::unloaded_epoch in the module's row, if it has one, and sets `Gone` to the module's
+  // addresses. Returns false if there is no such module, or if the table's lock cannot be had.
   bool take_unmarked(std::uint64_t generation, Gone&) noexcept;
 
   Storage& storage_;   // the memory of the ledger, with its tables
