@@ -98,19 +98,23 @@ export class Chart {
   readonly element: HTMLElement;
   /** All times at which a line or a column has a value, rising, in microseconds since the start of the process. */
   readonly times: number[];
-  /** Bytes of each line at each of `times`; null: the line has no value then. Parts of columns are not among them. */
+  /**
+   * Bytes of each line at each time, as bytes[index in ChartData.lines][index in `times`]; null: the line has no value
+   * then. Parts of columns are not among them.
+   */
   private readonly bytes: (number | null)[][];
   /**
-   * Bytes that the legend shows for each line at each of `times`: those of the line's part in a column if there is a
-   * column, otherwise those of the line; null: unknown.
+   * Bytes that the legend shows for each line at each time, as values[index in ChartData.lines][index in `times`]:
+   * those of the line's part in a column if there is a column, otherwise those of the line; null: unknown.
    */
   private readonly values: (number | null)[][];
   /**
-   * Height in bytes at which each line is drawn at each of `times`; null: the line is not drawn then. The height of an
-   * area includes the areas below it.
+   * Height in bytes at which each line is drawn at each time, as heights[index in ChartData.lines][index in `times`];
+   * null: the line is not drawn then. The height of an area includes the areas below it. Empty before the chart is
+   * first drawn.
    */
   heights: (number | null)[][] = [];
-  /** True for each line that is drawn, as its button in the legend says. */
+  /** True for each line that is drawn, as its button in the legend says; by index in ChartData.lines. */
   readonly shown: boolean[];
   private readonly holder = h('div', { class: 'plot' });
   private readonly legend = h('ul', { class: 'legend' });

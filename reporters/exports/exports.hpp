@@ -31,12 +31,13 @@ std::string words_about_known(const ExportedLeaks&, const std::string& fingerpri
 // Type of the function of a format that only needs the sums of leaks over all reports. The function
 // returns the leaks as text in that format.
 using WriteLeaks = std::string(const ExportedLeaks&);
-// Callback about how far the export of one report is: the number of its rows or tables that are
-// done, and the number of all.
+// Callback about the progress of the export of one report. `done`: number of the report's rows (or
+// of its tables, by the format) that are exported. `all`: number of all its rows (or tables).
 using Told = FunctionRef<void(std::size_t done, std::size_t all)>;
 // Type of the function of a format that is written report by report, so that any number of reports
-// takes the memory of one. The function writes one report to the output. `path`: path of the
-// report's file. `told`: is called now and then. The caller calls Output::finish() after the last
+// takes the memory of one. The function writes one report to the output. `path`: path of the file
+// from which the report was read. `told`: is called now and then with the progress: the number of
+// the report's rows that are written, and of all. The caller calls Output::finish() after the last
 // report.
 using WriteReport = void(const IndexedReport&, const std::string& path, Output&, Told told);
 
@@ -51,11 +52,12 @@ class CommonFile {
   // True if the file is not text, so that a terminal cannot show it.
   virtual bool is_binary() const { return false; }
   // Adds a report to the file. Copies what the file needs, and keeps no reference to the report.
-  // `path`: path of the report's file. `told`: is called now and then by formats that may need
-  // more than a second.
+  // `path`: path of the file from which the report was read. `told`: is called now and then with
+  // the progress (rows or tables that are done, and all), by formats that may need more than a
+  // second.
   virtual void add(const IndexedReport&, const std::string& path, Told told) = 0;
-  // Adds a report to the file, without a callback about progress. `path`: path of the report's
-  // file.
+  // Adds a report to the file, without a callback about progress. `path`: path of the file from
+  // which the report was read.
   void add(const IndexedReport& report, const std::string& path) {
     add(report, path, [](std::size_t, std::size_t) {});
   }

@@ -71,8 +71,8 @@ struct Folder : AnyPath {
   static constexpr std::string_view accepted = "a folder";
 };
 
-// Kind of CUWARDEN_SUPPRESSIONS: the path of a file of rules that exclude known leaks. The path is
-// not checked further.
+// Type, parser and text of the setting CUWARDEN_SUPPRESSIONS: the path of a file of rules that
+// exclude known leaks. The path is not checked further.
 struct SuppressionFile : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "the path of a file";
@@ -82,7 +82,7 @@ struct SuppressionFile : AnyPath {
   static bool read(Value&, std::string_view);
 };
 
-// Kind of CUWARDEN_REPORT: a path for which is_report_path() is true.
+// Type, parser and text of the setting CUWARDEN_REPORT: a path for which is_report_path() is true.
 struct ReportPath : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_path;
@@ -97,7 +97,8 @@ struct RangeName : AnyPath {
   static constexpr std::string_view accepted = "the name of an NVTX range, or its beginning and *";
 };
 
-// Kind of CUWARDEN_LIBRARIES: patterns that match paths of files, with commas between them.
+// Type, parser and text of the setting CUWARDEN_LIBRARIES: patterns that match paths of files, with
+// commas between them.
 struct FilePatterns : AnyPath {
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_file_patterns;
@@ -106,7 +107,8 @@ struct FilePatterns : AnyPath {
   static bool read(Value&, std::string_view);
 };
 
-// Kind of CUWARDEN_REPORT_IF: the conditions under which a report is written.
+// Type, parser and text of the setting CUWARDEN_REPORT_IF: the conditions under which a report is
+// written.
 struct ReportIf {
   // Conditions of which one must hold; all false: a report is always written.
   using Value = ReportConditions;
@@ -119,7 +121,7 @@ struct ReportIf {
   static std::string text(const Value&);
 };
 
-// Kind of CUWARDEN_EXITCODE: an exit status.
+// Type, parser and text of the setting CUWARDEN_EXITCODE: an exit status.
 struct ExitStatus {
   using Value = unsigned;  // 1 to 255; 0: the exit status of the process stays
   // Texts that this kind of setting accepts, in words.
@@ -131,7 +133,8 @@ struct ExitStatus {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_REPORT_KEEP: the number of reports of one program that stay in a folder.
+// Type, parser and text of the setting CUWARDEN_REPORT_KEEP: the number of reports of one program
+// that stay in a folder.
 struct ReportKeep {
   // Number of reports, from 1; 0: the setting is not set, and all reports stay.
   using Value = unsigned;
@@ -144,8 +147,8 @@ struct ReportKeep {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_STACK_DEPTH: the number of innermost frames that are kept of each allocation's
-// call stack.
+// Type, parser and text of the setting CUWARDEN_STACK_DEPTH: the number of innermost frames that
+// are kept of each allocation's call stack.
 struct StackDepth {
   using Value = unsigned;  // number of frames, up to 1024; 0: no stacks are recorded
   // Texts that this kind of setting accepts, in words.
@@ -157,7 +160,8 @@ struct StackDepth {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_LOG: a level, which may have ":FILE" behind it to write messages to a file.
+// Type, parser and text of the setting CUWARDEN_LOG: a level, which may have ":FILE" behind it to
+// write messages to a file.
 struct LogTarget {
   // Value of CUWARDEN_LOG.
   struct Value {
@@ -173,7 +177,8 @@ struct LogTarget {
   static std::string text(const Value&);
 };
 
-// Kind of CUWARDEN_POOL: the choice of the requests that cuwarden serves instead of the driver.
+// Type, parser and text of the setting CUWARDEN_POOL: the choice of the requests that cuwarden
+// serves instead of the driver.
 struct Pool {
   using Value = PoolMode;  // choice of the requests that cuwarden serves
   // Texts that this kind of setting accepts, in words.
@@ -185,8 +190,8 @@ struct Pool {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_REACHABILITY: the choice to search, or not, for pointers to allocations at the
-// process's end.
+// Type, parser and text of the setting CUWARDEN_REACHABILITY: the choice to search, or not, for
+// pointers to allocations at the process's end.
 struct Reachability {
   // Search for pointers to allocations: none, one of two seconds at most, or one without a limit.
   using Value = ReachabilityMode;
@@ -199,7 +204,7 @@ struct Reachability {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_MESH: how the pool's memory may be moved.
+// Type, parser and text of the setting CUWARDEN_MESH: how the pool's memory may be moved.
 struct Mesh {
   // Four choices: memory may be moved; copies are compared with the originals; cuMemGetInfo counts
   // memory as free that moves could free; a kernel makes the copies.
@@ -225,7 +230,8 @@ struct Time {
   static std::string text(Value);
 };
 
-// Kind of CUWARDEN_SPILL: the host memory that refused device requests may use.
+// Type, parser and text of the setting CUWARDEN_SPILL: the host memory that refused device requests
+// may use.
 struct Spill {
   using Value = SpillAmount;  // amount of host memory that refused device requests may use
   // Texts that this kind of setting accepts, in words.

@@ -78,15 +78,16 @@ class Arena::Meshing {
   // copied. To be called once, before run(). Returns false if the driver refuses; true also if the
   // plan needs none.
   bool take_scratch() noexcept;
-  // Moves the planned runs, in pauses of the program. Begins no further pause once `needed_bytes`
-  // are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had, or if a
-  // move fails for a reason other than lack of room. Returns the bytes saved.
+  // Moves the planned runs (pages whose memory is mapped together). Pauses the program by `pause`
+  // for the moves, several times if need be. Begins no further pause once `needed_bytes` of device
+  // memory are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had,
+  // or if a move fails for a reason other than lack of room. Returns the bytes saved.
   std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
                     std::uint64_t enough_bytes) noexcept;
-  // Has the driver take the memory that it needs for copies on the device, by a small copy in a
-  // pause of the program. To be called before memory is made for moves. Returns false if the copy
-  // has failed, or no pause could be had. Returns true without a copy if no planned run has room
-  // for it.
+  // Makes a small copy on the device, so that the driver takes the memory that it needs for copies.
+  // Pauses the program by `Pause` for the copy. To be called before memory is made for moves.
+  // Returns false if the copy has failed, or no pause could be had. Returns true without a copy if
+  // no planned run has room for it.
   bool have_copies_their_memory(const Pause&) noexcept;
   // True if run() could not move one or more runs (pages whose memory is mapped together) for lack
   // of free device memory.
@@ -276,8 +277,8 @@ class Arena::Meshing {
   void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
   // Moves the next candidates (runs that may be moved) together: starts all copies, then waits once
   // for all. Takes no further candidate once those taken save `bytes`, have 64 pages or 16,384
-  // withheld parts, or the driver refuses. To be called in a pause of the program, after
-  // has_next(). Returns false if a call of the driver has failed, or host memory is lacking. The
+  // withheld parts, or the driver refuses. To be called after has_next(), while the caller pauses
+  // the program. Returns false if a call of the driver has failed, or host memory is lacking. The
   // blocks that were not moved then lie in their old memory, which may be lost
   // (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
@@ -301,10 +302,13 @@ class Arena::Meshing {
   // move. `Move` is the move of one page; `Candidate` stands for the moves of all pages of its run.
   std::uint32_t withheld_parts(const Move&) const noexcept;
   std::uint64_t withheld_parts(const Candidate&) const noexcept;
-  // Finds out, in a pause of the program, if two addresses of one page show the same contents on
-  // this device and driver. Looks at the memory of the first run that may be moved, and writes to a
-  // part that no block has. Returns true if they do, now or by an earlier call for the arena.
-  // Returns false if they differ (ArenaCounts::differing_bytes), or if that could not be found out.
+  // Tests if pages may share memory on this device and driver. They may if memory that is mapped at
+  // two addresses shows the same contents at both, and if the second mapping takes no memory of the
+  // device. To be called after has_next(), while the caller pauses the program. Maps the memory of
+  // the next candidate (a run that may be moved) a second time, and writes only to a part of it
+  // that no block has. Returns true if the test succeeds, or has succeeded before for the arena.
+  // Returns false if the contents differ (ArenaCounts::differing_bytes is set then), if the second
+  // mapping takes memory, or if the test cannot be made.
   bool is_coherent() noexcept;
   // Returns the addresses at which a part of the page without blocks begins and ends. Both are
   // equal if blocks take the whole page. `page`: the page's index in Arena::pages_.

@@ -37,9 +37,9 @@ class RuleTable {
       : slots_(static_cast<std::atomic<std::uint64_t>*>(memory)) {}
 
   // Looks for the rule of `pc` (a return address), by which a stack walk leaves the frame, in the
-  // slot where it is expected. Returns the bits of Rule::word() if the rule lies there. Otherwise
-  // returns 0, or a number for which is_rule() is false. Then find() may still find the rule in
-  // another slot.
+  // slot where it is expected. Returns the rule's Rule::word(), which is not 0, if the rule lies
+  // there. Otherwise returns 0, or a number for which is_rule() is false. Then find() may still
+  // find the rule in another slot.
   [[gnu::always_inline]] std::uint64_t first(std::uint64_t pc) const noexcept {
     const std::uint64_t mixed = mix(pc);
     const std::uint64_t rest =
@@ -47,8 +47,9 @@ class RuleTable {
     // A pc of more than 47 bits would be taken for another one.
     return pc >> pc_bits == 0 ? rest : ~std::uint64_t{0};
   }
-  // True if `rest`, a result of first(), is the word of a rule (Rule::word()), or 0. False if the
-  // slot is empty, or has the rule of another code address.
+  // True if `rest`, a result of first(), is the word of the rule that was looked for
+  // (Rule::word()). Also true if `rest` is 0: then no rule was found. False if the slot has the
+  // rule of another code address, and for most code addresses if the slot is empty.
   static constexpr bool is_rule(std::uint64_t rest) noexcept { return rest >> Rule::bits == 0; }
 
   // Returns the rule for leaving the frame that goes on at `pc` (a return address); an empty rule

@@ -114,8 +114,8 @@ class GivenBack {
 // Records say if their bytes are estimates: record_bytes_uncertain and record_bytes_shared.
 class ImplicitObjects final : public ReadingListener {
  public:
-  // Makes the recorder of streams, modules and executable graphs, without any. All arguments
-  // outlive it.
+  // Makes a recorder of streams, modules and executable graphs that has recorded no object yet. All
+  // arguments outlive the recorder.
   ImplicitObjects(ledger::Writer& ledger, const LiveContexts& contexts, ImplicitMemory& implicit,
                   CallSites& sites) noexcept
       : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
@@ -298,8 +298,9 @@ class ImplicitObjects final : public ReadingListener {
   FutexLock lock_;
   std::atomic<std::uint32_t> count_{0};
   std::array<Waiting, most_waiting> waiting_{};
-  // Number of the latest difference between two readings that was divided among several objects
-  // (RecordFields::difference); 0: there was none. Guarded by `lock_`.
+  // Serial number, from 1 to 65,535, of the latest difference between two readings of a device's
+  // free memory that was divided among several objects (RecordFields::difference). 0: there was
+  // none. Stays at 65,535, since later differences get no numbers. Guarded by `lock_`.
   std::uint32_t differences_ = 0;
   // Shares of their memory that streams, modules and executable graphs, in this order, give back at
   // their ends. The initial values were measured on an H200: the end of a module gives all of its

@@ -34,7 +34,9 @@ struct Writer::State {
   ProcessTime time;                     // the clock of all times in the ledger
   ThreadShards thread_shards{storage};  // each thread's own counters
   Threads threads{storage, thread_shards, time};  // rows of threads that made recorded calls
-  RecordIndex records{storage};  // rows of allocation records, found by space and address
+  // Rows of allocation records, found by address and by its space: the kind of number that the
+  // address is, such as a pointer or a handle.
+  RecordIndex records{storage};
   // Counters of groups, and of all memory of one kind on one device.
   Totals totals{storage, thread_shards};
   // Contents of the driver's slabs: 2 MiB units from which it cuts small allocations.

@@ -45,8 +45,9 @@ struct Characters {
   unsigned bytes_each = 1;
 };
 
-// Returns where the characters of the compact str object at the address lie; names of functions and
-// files are compact. Reads only the object's head.
+// Returns where the characters of a str object lie. `text`: address of the object in this process.
+// The caller knows that a str object lies there and can be read, and that it is compact, as the
+// names of functions and files are. Neither is checked. Reads only the object's head.
 Characters characters_of(std::uint64_t text, const Layout&) noexcept;
 
 // Returns a hash of the `bytes` bytes from `start` on. The 8 bytes before `start` must be readable,
@@ -74,7 +75,8 @@ inline std::uint64_t hash_of_contents(std::uint64_t start, std::uint64_t bytes) 
 }
 
 // Returns a hash of a str object's text: Python's own, if Python has hashed the text, as it mostly
-// has. So the result changes once, when Python first hashes the text.
+// has. So the result changes once, when Python first hashes the text. `text`: address of a compact
+// str object, which must be readable and is not checked.
 __attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t text,
                                                                  const Layout& layout) noexcept {
   constexpr std::uint64_t not_hashed = UINT64_MAX;
@@ -83,7 +85,8 @@ __attribute__((always_inline)) inline std::uint64_t hash_of_text(std::uint64_t t
   return hash_of_contents(characters.start, characters.count * characters.bytes_each);
 }
 
-// Returns a hash of a code object's file, name, first line and table of lines.
+// Returns a hash of a code object's file, name, first line and table of lines. `code`: address of
+// the code object, which must be readable and is not checked.
 __attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t code,
                                                                  const Layout& layout) noexcept {
   const std::uint64_t file = hash_of_text(at<std::uint64_t>(code + layout.code_file), layout),
@@ -94,12 +97,14 @@ __attribute__((always_inline)) inline std::uint64_t hash_of_code(std::uint64_t c
          at<std::uint32_t>(code + layout.code_first_line);
 }
 
-// Returns hash_of_code(), for the rare code objects of 3.12 and later that have no number.
+// Returns hash_of_code(), for the rare code objects of 3.12 and later that have no number. `code`:
+// address of the code object, which must be readable and is not checked.
 std::uint64_t hash_of_unnumbered(std::uint64_t code, const Layout&) noexcept;
 
 // Returns PythonFrame::stamp, which tells a code object from earlier and later ones at its address.
 // From 3.12 on, it consists of the object's own number and its first line. Before that, and for the
-// number 0, it is hash_of_code().
+// number 0, it is hash_of_code(). `code`: address of the code object, which must be readable and is
+// not checked.
 __attribute__((always_inline)) inline std::uint64_t stamp_of(std::uint64_t code,
                                                              const Layout& layout) noexcept {
   if (layout.code_version == Layout::none) return hash_of_code(code, layout);

@@ -17,19 +17,21 @@ struct NeededLibrary {
 // Facts about a program's file. If the program is a script (#!), all members but `interpreters`
 // concern the script's last interpreter.
 struct ProgramFile {
-  std::string path;  // path of the program's executable file
+  // Path of the program's executable file; for a script, that of its last interpreter.
+  std::string path;
   // Interpreters of a script, four at most; empty if the program is no script. They begin with the
   // one in the script's first line. If an interpreter is a script, too, its own interpreter
   // follows. In place of `env NAME`, the list has the program NAME.
   std::vector<std::string> interpreters;
   bool is_elf = false;         // true if the file at `path` is an ELF file
-  bool is_64_bit_x86 = false;  // true if the file is an ELF file for x86-64
+  bool is_64_bit_x86 = false;  // true if the file at `path` is an ELF file for x86-64
   // True if the program is linked without a dynamic linker: nothing can be preloaded into it.
   bool is_static = false;
   // True if the dynamic linker ignores LD_PRELOAD, because the file gives other rights: those of
   // another user or group (set-user-ID, set-group-ID), or capabilities.
   bool drops_preloads = false;
-  std::string run_path;  // RUNPATH of the file, or its RPATH if it has no RUNPATH; empty: neither
+  // RUNPATH of the file at `path`, or its RPATH if it has no RUNPATH; empty: neither.
+  std::string run_path;
   std::vector<NeededLibrary> libraries;  // all libraries that are loaded at the program's start
   // Paths of the program and libraries into which a CUDA runtime (cudart) is linked statically;
   // CUDA's own libraries are left out.

@@ -63,8 +63,10 @@ class CallSiteNames {
   // each call site before it returns, so that get() returns them; the object's thread then looks up
   // functions and lines. Groups that were asked for before are not looked up again.
   void want(const std::vector<std::uint32_t>& groups);
-  // Asks for the names of groups, as want(), but returns at once: get() returns empty texts until
-  // the object's thread has looked them up.
+  // Asks for the names of groups, and returns at once; the object's thread looks up functions and
+  // lines. `groups`: the groups' rows in the ledger. Until a group is looked up, get() returns
+  // empty texts for it, or library and offset if want() was called before. Groups that were asked
+  // for before are not looked up again.
   void want_later(const std::vector<std::uint32_t>& groups);
   // Returns the whole call stack of the group; null until the object's thread has looked it up, for
   // which the first call asks. `group`: the group's row in the ledger.
@@ -75,7 +77,7 @@ class CallSiteNames {
   // it was asked, found or not.
   bool are_known() const;
   // Waits until the object's thread has looked up functions and lines of all groups that were given
-  // to want().
+  // to want() or want_later(), found or not.
   void wait() const;
 
  private:

@@ -22,10 +22,11 @@
 
 namespace cuwarden::ledger {
 
-// The index of the records table, and the owner of its rows. A record's key is its pair of space
-// and address; at most one live record in the index has a key. All threads may call the functions
-// at any time. If a lock cannot be had (LedgerLocked), a function does nothing, and returns as if
-// there were no such record, or no room.
+// The index of the records table, and the owner of its rows. A record's key is its address and the
+// address's space: the kind of number that the address is, such as a pointer or a handle. At most
+// one live record in the index has a key. All threads may call the functions at any time. If a lock
+// cannot be had (LedgerLocked), a function does nothing, and returns as if there were no such
+// record, or no room.
 class RecordIndex {
  public:
   // `storage`: the memory of the ledger whose records are indexed; must outlive the object.
