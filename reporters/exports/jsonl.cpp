@@ -57,16 +57,6 @@ bool is_table(const model::Type& type) {
   return type.kind == TypeKind::list && type.element->kind == TypeKind::object;
 }
 
-std::string_view text_of(const model::Text& text) { return text ? *text : std::string_view(); }
-
-// Returns the kind of memory, or of objects that take memory, by which the fingerprint is made of a
-// row that names a CUDA function, but has no fingerprint itself.
-std::string_view kind_of(AnyValue row) {
-  if (row.is<model::Incident>()) return text_of(row.as<model::Incident>().kind);
-  if (row.is<model::ImplicitGroup>()) return row.as<model::ImplicitGroup>().item;
-  return row.as<model::AllocationSite>().kind;
-}
-
 bool has_field(AnyValue row, std::string_view name) {
   return std::ranges::count(row.type().fields, name, &model::Field::name) != 0;
 }
@@ -75,7 +65,18 @@ bool has_field(AnyValue row, std::string_view name) {
 model::MaybeId id_in(AnyValue row, std::string_view name) {
   const auto field = row.field(name);
   if (!field) return std::nullopt;
-  return field->is<model::Id>() ? field->as<model::Id>() : field->as<model::MaybeId>();
+  if (const auto* const id = field->get_if<model::Id>()) return *id;
+  const auto* const id = field->get_if<model::MaybeId>();
+  return id == nullptr ? std::nullopt : *id;
+}
+// Returns the text in the row's field of this name; empty if it has no such field, or no text in
+// it.
+std::string_view text_in(AnyValue row, std::string_view name) {
+  const auto field = row.field(name);
+  if (!field) return {};
+  if (const auto* const text = field->get_if<std::string>()) return *text;
+  const auto* const text = field->get_if<model::Text>();
+  return text == nullptr || !*text ? std::string_view() : **text;
 }
 
 // The cause of a refused request: a row of the table of verdicts, which only lines have.
@@ -162,21 +163,24 @@ class Lines {
     output_.write("null");
   }
 
-  void text(std::string_view name, const model::Text& value) {
-    if (!value) return null(name);
+  void text(std::string_view name, std::string_view value) {
     key(name);
-    write_json_text(output_, *value);
+    write_json_text(output_, value);
+  }
+  void text_or_null(std::string_view name, const model::Text& value) {
+    value ? text(name, *value) : null(name);
   }
   // A line for each value in a list. Stacks are lines of the program's own code, steps are names.
   void lines(std::string_view name, AnyValue list) {
     std::string text;
     list.each_element([&](AnyValue value) {
       if (!text.empty()) text += '\n';
-      if (value.is<model::Id>())
-        text += texts_of(value.as<model::Id>()).where.value_or("unknown code");
-      else
-        text += value.is<model::NamedStep>() ? value.as<model::NamedStep>().name
-                                             : value.as<std::string>();
+      if (const auto* const stack = value.get_if<model::Id>())
+        text += texts_of(*stack).where.value_or("unknown code");
+      else if (const auto* const step = value.get_if<model::NamedStep>())
+        text += step->name;
+      else if (const auto* const line = value.get_if<std::string>())
+        text += *line;
     });
     this->text(name, text);
   }
@@ -190,7 +194,7 @@ class Lines {
   void id(std::string_view name, model::Id id) {
     if (name == "module") {
       const model::Module* const module = report_.module(id);
-      return text(name, module == nullptr ? model::Text() : model::Text(module->path));
+      return module == nullptr ? null(name) : text(name, module->path);
     }
     key(name);
     if (name == "stack")
@@ -217,7 +221,7 @@ class Lines {
         if (const auto* const number = std::get_if<std::uint64_t>(&figure))
           return field(name, AnyValue::of(*number));
         const auto* const words = std::get_if<std::string>(&figure);
-        return text(name, words == nullptr ? model::Text() : *words);
+        return words == nullptr ? null(name) : text(name, *words);
       }
       case TypeKind::optional:
         if (value.type().element->kind == TypeKind::list) {
@@ -260,7 +264,7 @@ class Lines {
     const model::MaybeId ordinal = id_in(row, "device");
     const auto uuid = ordinal ? uuids_.find(*ordinal) : uuids_.end();
     if (uuid == uuids_.end()) return null("device_uuid");
-    text("device_uuid", *uuid->second);
+    text_or_null("device_uuid", *uuid->second);
   }
 
   // Writes `where` and `fingerprint`, unless the row has such fields itself. The fingerprint is
@@ -268,16 +272,14 @@ class Lines {
   void write_labels(AnyValue row) {
     const model::MaybeId id = id_in(row, "stack");
     const StackTexts* const stack = id ? &texts_of(*id) : nullptr;
-    if (!has_field(row, "where")) text("where", stack == nullptr ? model::Text() : stack->where);
+    if (!has_field(row, "where"))
+      stack == nullptr ? null("where") : text_or_null("where", stack->where);
     if (has_field(row, "fingerprint")) return;
-    const auto api = row.field("api");
-    if (stack == nullptr || !api) return null("fingerprint");
-    const std::string label =
-        label_group(api->is<model::Text>() ? text_of(api->as<model::Text>())
-                                           : std::string_view(api->as<std::string>()),
-                    stack->frames)
-            .api;
-    text("fingerprint", fingerprints_.of(kind_of(row), label, stack->frames));
+    if (stack == nullptr || !has_field(row, "api")) return null("fingerprint");
+    const std::string api = label_group(text_in(row, "api"), stack->frames).api;
+    // The kind of memory, or of objects that take memory.
+    const std::string_view kind = text_in(row, has_field(row, "kind") ? "kind" : "item");
+    text("fingerprint", fingerprints_.of(kind, api, stack->frames));
   }
 
   // The job of the process is on the same line.

@@ -1,6 +1,7 @@
 #include "reporters/json/parse.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <variant>
 

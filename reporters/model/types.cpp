@@ -1,5 +1,6 @@
 #include "reporters/model/types.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cuwarden::model {
@@ -21,11 +22,12 @@ std::pair<const std::byte*, std::size_t> AnyValue::elements() const {
 }
 
 std::optional<AnyValue> AnyValue::field(std::string_view name) const {
-  std::optional<AnyValue> found;
-  each_field([&](const Field& field, AnyValue value) {
-    if (field.name == name) found = value;
-  });
-  return found;
+  const auto found = std::ranges::find(type_->fields, name, &Field::name);
+  if (found == type_->fields.end()) return std::nullopt;
+  std::array<void*, most_fields> addresses;
+  // The address is used to read alone.
+  type_->find_fields(const_cast<void*>(at_), addresses.data());
+  return AnyValue(*found->type, addresses[static_cast<std::size_t>(found - type_->fields.begin())]);
 }
 
 }  // namespace cuwarden::model

@@ -218,6 +218,11 @@ class AnyValue {
   bool is() const noexcept {
     return type_ == &type_of<Value>();
   }
+  // Returns the value; null if it is of another type than `Value`.
+  template <class Value>
+  const Value* get_if() const noexcept {
+    return is<Value>() ? static_cast<const Value*>(at_) : nullptr;
+  }
   // Returns the value, which must be of type `Value`.
   template <class Value>
   const Value& as() const noexcept {

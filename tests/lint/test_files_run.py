@@ -1,4 +1,5 @@
-"""Each file of tests in Python has a test of Meson's that runs it.
+"""Each file of tests in Python has a test of Meson's that runs it. Each source of the page is listed
+in its build file, so that a change of it makes the page anew.
 
 usage: test_files_run.py SOURCE_ROOT
 """
@@ -19,18 +20,29 @@ def complaints_about(root):
         for path in sorted((root / folder).rglob("test_*.py")):
             if path.stem.removeprefix("test_") not in listed:
                 found.append(f"{path.relative_to(root)}: no test in {folder}/meson.build runs it")
+    build = (root / "page" / "meson.build").read_text()
+    for path in sorted((root / "page" / "src").iterdir()):
+        if f"'src/{path.name}'" not in build:
+            found.append(f"{path.relative_to(root)}: not among the sources in page/meson.build")
     return found
 
 
 def check_the_check():
-    """Fails unless a file is found that no test runs, and only that one."""
+    """Fails unless a file is found that no test runs, or that the page's build lacks, and only those."""
     with tempfile.TemporaryDirectory() as top:
         for folder in FOLDERS:
             room = Path(top) / folder / "room"
             room.mkdir(parents=True)
             (room.parent / "meson.build").write_text("names = ['listed']\n")
             (room / "test_listed.py").touch()
+        page = Path(top) / "page"
+        (page / "src").mkdir(parents=True)
+        (page / "src" / "listed.ts").touch()
+        (page / "meson.build").write_text("sources = files('src/listed.ts')\n")
         assert complaints_about(Path(top)) == [], "a listed file passes"
+        (page / "src" / "forgotten.ts").touch()
+        assert len(complaints_about(Path(top))) == 1, "a source that is not listed does not pass"
+        (page / "src" / "forgotten.ts").unlink()
         (room / "test_forgotten.py").touch()
         assert len(complaints_about(Path(top))) == 1, "a file that is not listed does not pass"
 

@@ -56,7 +56,7 @@ class SchemaComparison {
     if (!types.contains(json_type(type)))
       differ(path + ": " + json_type(type) + " in the model, and not in the schema");
     if (type.kind == model::TypeKind::object)
-      compare_object(path, type, description);
+      compare_object(path, type, resolved(description));
     else if (type.kind == model::TypeKind::list && type.element->kind == model::TypeKind::object)
       compare_object(path + "[]", *type.element, resolved(description.at("items")));
   }
