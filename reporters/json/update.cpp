@@ -48,16 +48,23 @@ bool is_default(model::AnyValue value) {
     case model::TypeKind::list:
       if (value.type().add != nullptr) return value.count() == 0;
       value.each_element([&](model::AnyValue element) { all = all && is_default(element); });
-      return all;
+      break;
     case model::TypeKind::object:
       value.each_field(
           [&](const model::Field&, model::AnyValue field) { all = all && is_default(field); });
-      return all;
-    default: {
-      const Json json = json_of(value);
-      return json == false || json == 0 || json.empty() || json == "";
-    }
+      break;
+    case model::TypeKind::flag:
+      return !value.as<bool>();
+    case model::TypeKind::number:
+      return value.number() == 0;
+    case model::TypeKind::text:
+      return value.as<std::string>().empty();
+    case model::TypeKind::proof:
+      return value.as<model::Proof>().empty();
+    case model::TypeKind::proof_value:
+      return std::holds_alternative<std::monostate>(value.as<model::ProofValue>());
   }
+  return all;
 }
 
 void update_object(Json& json, model::AnyValue object, Unlisted unlisted) {
