@@ -47,8 +47,10 @@ struct Incident {
   Figure failed_count;
   Figure last_ns;     // time of the last refusal, in ns since the process's start
   Figure last_bytes;  // bytes of the last refused request; null: the call does not say
-  Proof proof;        // figures that prove the verdict (the cause), by name
-  Text advice;        // a line of advice to the user about the cause; null: none
+  // Names and values of the figures and texts that prove `verdict`. Each verdict has its own names
+  // (reporters/verdicts/proofs.hpp).
+  Proof proof;
+  Text advice;  // a line of advice to the user about the cause; null: none
   CUWARDEN_FIELDS(id, time_ns, api, kind, asked_for, bytes, device, thread, stack, result, outcome,
                   rescued_by, verdict, repeats, recovered_count, rescued_count, failed_count,
                   last_ns, last_bytes, proof, advice)

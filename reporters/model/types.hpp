@@ -95,8 +95,9 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Returns the descriptions of the struct's fields. `Values`: types of the fields, in their order.
-// The parameter only names these types, and may be null.
+// Returns the descriptions of the struct's fields, as an array. `Values`: types of the fields, in
+// the order of CUWARDEN_FIELDS. The parameter serves to deduce `Values`; it is not read, and may be
+// null.
 template <Object Struct, class... Values>
 constexpr auto fields_of(std::tuple<Values...>*) {
   std::array<Field, sizeof...(Values)> fields{Field{{}, &type_of<Values>(), false}...};
@@ -259,7 +260,8 @@ class AnyValue {
   std::optional<AnyValue> field(std::string_view name) const;
 
  private:
-  // Returns the address of the first value in the optional or list, and their number.
+  // Returns the address of the first value in the optional or list, and the number of its values.
+  // They lie `type_->element->size` bytes apart. If the number is 0, the address must not be read.
   std::pair<const std::byte*, std::size_t> elements() const;
 
   const Type* type_;  // description of the value's type; never null

@@ -31,9 +31,9 @@ struct LiveSlab {
   // Bytes of the slab that its live pieces take: the size of each piece is rounded up to a multiple
   // of the device's Fragmentation::step_bytes.
   std::uint64_t cut_bytes = 0;
-  // Size class of the slab in bytes, a power of two. In a Fragmentation: the class of the pieces
-  // with most of the slab's live bytes, each rounded up. In WorstSlabs: the size of the average
-  // piece, rounded up.
+  // Size class of the slab in bytes. The class of a piece is its size, rounded up to a power of
+  // two. In a Fragmentation, the slab has the class whose pieces have the most live bytes there. In
+  // WorstSlabs, it has the class of a piece of average size. 0 only until it is set.
   std::uint64_t class_bytes = 0;
 };
 

@@ -33,7 +33,7 @@ struct RestrictionProof {
   Figure other_processes_bytes;
   Figure total_bytes;  // size of the process's MIG slice; null: the slice is not the cause
   Text slice;          // name of the process's MIG slice; null: the slice is not the cause
-  // Size of the device of which the MIG slice is a part; null: the slice is not the cause.
+  // Bytes of the whole device of which the MIG slice is a part; null: the slice is not the cause.
   Figure whole_device_bytes;
   // Free bytes of the device at the refusal. Null: unknown, or neither a quota of MPS nor a limit
   // of the cgroup is the cause.
@@ -58,8 +58,8 @@ struct RestrictionProof {
 struct LargerProof {
   Figure total_bytes;  // bytes of the process's MIG slice; of the whole device if there is no slice
   Text slice;          // name of the process's MIG slice; null: the process has a whole device
-  // Size of the device of which the MIG slice is a part; null: unknown, or the process has a whole
-  // device.
+  // Bytes of the whole device of which the MIG slice is a part. Null: unknown, or the process has
+  // no MIG slice.
   Figure whole_device_bytes;
   Figure requested_bytes;  // size of the refused request
   CUWARDEN_FIELDS(total_bytes, slice, whole_device_bytes, requested_bytes)

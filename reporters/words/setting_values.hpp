@@ -60,8 +60,8 @@ struct ReportConditions {
   // Condition for a report: a request was refused for lack of memory, or the records lack
   // allocations.
   bool incident = false;
-  // Condition for a report: the process ended by a signal, with an exit status that is unknown or
-  // other than 0, or without a sign of the reason.
+  // Condition for a report: a signal ended the process, its exit status is unknown or other than 0,
+  // or nothing shows how it ended.
   bool abnormal = false;
   bool operator==(const ReportConditions&) const = default;  // True if all members are equal.
 };

@@ -109,7 +109,7 @@ class Arena::Meshing {
     CUmemGenericAllocationHandle handle = 0;
     // The scratch address at which the memory is mapped a second time; 0 if it is not.
     CUdeviceptr at = 0;
-    // Bytes of memory that are mapped at the scratch address `at`; 0 if `at` is 0.
+    // Bytes of the run's old memory that are mapped at the scratch address `at`; 0 if `at` is 0.
     std::uint64_t bytes = 0;
   };
   // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with

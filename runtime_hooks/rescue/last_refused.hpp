@@ -59,8 +59,8 @@ class LastRefused {
     }
     *this = {};
   }
-  // Replaces the incident that counts the last refusal: `from`, which add() or moved() was given
-  // for that refusal, by `to`. Neither is 0.
+  // Lets the incident `to` count the thread's last refusal instead of the incident `from`. `from`:
+  // the incident that counts it so far, as add() or the last moved() was given it. Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;

@@ -34,8 +34,9 @@ struct Series {
   std::atomic<std::uint32_t> fold_version;  // odd while pairs of buckets are being merged
   // Number of entries of `buckets`, the timeline, that are in use; the last of these is the newest.
   std::atomic<std::uint32_t> buckets_used;
-  // Allocations less frees of the series that no thread's own shard counts, in two's complement.
-  // The number of live allocations is this plus the shards' numbers.
+  // Part of the series' number of live allocations that is in no thread's shard (own counter):
+  // allocations less frees, in two's complement when negative. The number itself is the sum of this
+  // part and the parts in the shards (ThreadShards::live_count()).
   std::atomic<std::uint64_t> live_count;
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.

@@ -50,9 +50,9 @@ struct Recovery {
   std::string text{};
   // The path at which a damaged ledger stays after its report was made; otherwise empty.
   std::string kept{};
-  // User that owns the ledger, if the work was done with that user's rights, or if no time was left
-  // for it (outcome `no_time`). Null if this process worked with its own rights, or if the work
-  // with the owner's rights gave no result.
+  // User that owns the ledger. Set only if a process with that user's rights gave this result, or
+  // if no time was left to start one (outcome `no_time`). Null if this process worked with its own
+  // rights, or if the process with the owner's rights gave no result.
   std::optional<uid_t> owner{};
   // Text of the report at `report`, read with the rights of the ledger's owner, since the owner
   // chooses the path, which may lead anywhere. Empty unless RecoveryRequest::wants_content was true

@@ -71,8 +71,9 @@ class SlabPages {
   // makes a worst moment, even if more bytes are locked (unused, in partly live pages) than ever
   // before.
   static constexpr std::uint64_t no_moment = UINT64_MAX;
-  // Entry of the index for one 2 MiB page of addresses: row of the first SlabPage with these
-  // addresses; 0: none. Pages of other devices with these addresses follow by SlabPage::next.
+  // Entry of the index for one 2 MiB page of addresses: number of a row in the ledger's table of
+  // SlabPages; 0: no row has these addresses. If several devices have a page with these addresses,
+  // SlabPage::next of each row names the next one.
   using Leaf = std::atomic<std::uint32_t>;
   // Bits of an address; more only if a process asks for 5-level page tables.
   static constexpr std::uint64_t address_bits = 47;

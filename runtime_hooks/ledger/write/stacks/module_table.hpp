@@ -112,16 +112,18 @@ class ModuleTable {
   // loaded module that known_ lacks. `generated_code`: the frames that known_ lacks were in no
   // module at the last scan by cover().
   enum class Coverage { complete, generated_code, missing };
-  // Tells if known_ has the modules of all these frames.
+  // Tells if known_ has the modules of all these frames. Takes lock_.
   Coverage coverage(std::span<const Frame> frames) noexcept;
   // Adds the module's range of addresses to loaded_. `first`: true for a scan's first module;
   // loaded_ is then emptied first.
   void note_loaded(const ModuleDescription&, bool first) noexcept;
   // Adds a loaded module to known_, and a row to the ledger if no row has its file. Adds nothing if
-  // known_ has a module at these addresses, or if there is no room in known_ or the ledger.
-  // `file_hash`: hash of the file, from ModuleDescription::file().
+  // known_ has a module at these addresses, or if there is no room in known_ or the ledger. Also
+  // adds nothing if the table's lock cannot be had. Takes lock_. `file_hash`: hash of the file,
+  // from ModuleDescription::file().
   void add(const ModuleDescription&, std::uint64_t file_hash) noexcept;
-  // Makes the ledger's row for a module of known_ that has none.
+  // Makes the ledger's row for a module of known_. Does nothing if the module has a row already, or
+  // is not in known_, or if the table's lock cannot be had. Takes lock_.
   void store_row_of(const ModuleDescription&) noexcept;
   // Adds a row for a module to the ledger and returns the row's number; 0 if there is no room.
   // `path`: path of the module's file; empty for the program. A file that was loaded several times
@@ -130,7 +132,8 @@ class ModuleTable {
   // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
   // ModuleDescription::file(). The caller holds lock_.
   std::uint32_t find_file(const ModuleDescription&, std::uint64_t file_hash) const noexcept;
-  // Returns true if a frame is in a module of known_ that has no row in the ledger.
+  // Returns true if a frame is in a module of known_ that has no row in the ledger. Returns false
+  // if there is none, or if the table's lock cannot be had. Takes lock_.
   bool lack_rows(std::span<const Frame> frames) noexcept;
   // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
   // module epoch `epoch`. `epoch`: a value of Header::module_epoch, the number of modules that were
