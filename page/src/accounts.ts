@@ -139,7 +139,8 @@ function drawBar(report: RawReport, at: number, moment: Moment, peak: Peak | nul
   const all: Part[] = moment === 'peak' ? parts : [...parts, { item: 'free', words: 'free', bytes: free }];
   const positive = all.reduce((sum, part) => sum + Math.max(0, part.bytes), 0);
   const whole = barOf(all, positive, '');
-  // If most of the device is free, the used parts are too narrow to be read. A second bar shows them alone.
+  // Parts whose use is known are too narrow to be read if they fill less than a third of the bar. Then a second bar
+  // shows them alone, without memory that is free or of which nothing is known.
   const known = parts.filter((one) => !isBlank(one));
   const usedPart = known.reduce((sum, one) => sum + Math.max(0, one.bytes), 0);
   const part = usedPart > 0 && usedPart < positive / 3 ? barOf(known, usedPart, 'part') : null;

@@ -91,7 +91,7 @@ export function summarySection(page: Page, report: RawReport, showIncident: (id:
   const apartWords = differences(page, leaks);
   const first = rest.shift();
   const list = h('ol', { class: 'notices' });
-  // A failure comes before all other sentences. If the first notice is none, it is shown alone above them.
+  // If the first notice tells of a failure, it begins the list. Otherwise it is the lead, alone above the list.
   const ordered = first && first.tone === 'bad' ? [first, ...rest] : rest;
   for (const row of ordered) {
     const item = notice(page, row, showIncident);

@@ -23,7 +23,7 @@ struct Device {
   Text at;
   Figure time_ns;      // time of the device's last reading, in ns since the process's start
   Figure total_bytes;  // size of the device; null: never read
-  Figure used_bytes;   // bytes used by all processes: total_bytes less free_bytes; null: never read
+  Figure used_bytes;   // bytes used by all processes on the device (total - free); null: never read
   // Free bytes at the device's last reading, less the bytes that the process took afterwards, plus
   // the bytes that it gave back afterwards. Null: the device was never read.
   Figure free_bytes;

@@ -59,7 +59,7 @@ struct MergedProcess {
 // The first request of a process that failed for lack of memory. Requests that cuwarden rescued, or
 // that were served when the program repeated them, are left out.
 struct Refusal {
-  Id process = 0;  // id of the process in the table `processes`
+  Id process = 0;  // id of the process in the table `processes`, from 1
   // time of the refusal, as ISO 8601 text in UTC, by the clock of the process's host
   std::string time;
   Text api;      // CUDA function whose call was refused; null: unknown
@@ -76,7 +76,7 @@ struct Refusal {
 // Earliest refusal of all processes, by the clocks of their hosts, and the processes with later
 // refusals.
 struct FirstRefusal {
-  Id process = 0;  // id in the table `processes` of the process that was refused first
+  Id process = 0;  // id in the table `processes`, from 1, of the process that was refused first
   // Time of the first refusal, as ISO 8601 text in UTC, by the clock of the process's host.
   std::string time;
   // Ids in the table `processes` of the other processes with a refusal, in the order of their first
@@ -116,8 +116,8 @@ struct MergedDevice {
 
 // The use of a device by a process.
 struct DeviceUse {
-  Id process = 0;     // id of the process in the table `processes`
-  Id device = 0;      // id of the device in the table `devices`
+  Id process = 0;     // id of the process in the table `processes`, from 1
+  Id device = 0;      // id of the device in the table `devices`, from 1
   Id ordinal = 0;     // CUDA ordinal of the device as the process sees it, from 0
   Figure live_bytes;  // live bytes at the process's end
   Figure peak_bytes;  // sum of the peaks (most live bytes at a time) of each kind of memory
@@ -128,7 +128,7 @@ struct DeviceUse {
 // A process that held memory of a device when a request for that device's memory failed for the
 // first time (MergedDevice::full_time).
 struct DeviceHolder {
-  Id device = 0;    // id of the device in the table `devices`
+  Id device = 0;    // id of the device in the table `devices`, from 1
   MaybeId process;  // id of the process in the table `processes`; null: its report was not merged
   // Pid of the holding process, as the process that was refused saw it; null: unknown.
   Figure pid;
@@ -144,7 +144,7 @@ struct IdleDevices {
   Figure visible;        // number of devices that each process of the host could see
   Figure used;           // number of devices that processes of the host used
   Figure idle;           // number of devices without a process: `visible` less `used`
-  Id shared_device = 0;  // id in the table `devices` of the device with the most processes
+  Id shared_device = 0;  // id in `devices`, from 1, of the device with the most processes
   Figure processes;      // number of processes on the device `shared_device`
   CUWARDEN_FIELDS(host, visible, used, idle, shared_device, processes)
 };
@@ -186,8 +186,8 @@ struct MergedLeak {
 
 // One process's part of a leak: a row of the table `leaks_of_processes`.
 struct LeakOfProcess {
-  Id leak = 0;     // id of the leak in the table `leaks`
-  Id process = 0;  // id of the process in the table `processes`
+  Id leak = 0;     // id of the leak in the table `leaks`, from 1
+  Id process = 0;  // id of the process in the table `processes`, from 1
   // count, bytes: number and bytes of the process's allocations that were not freed. lost: number
   // and bytes of the allocations to which no pointer was found; 0 if no search was made. unknown:
   // number and bytes of the allocations for which the search was not made or not completed.

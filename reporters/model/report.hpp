@@ -30,7 +30,7 @@ struct Report {
   Process process;        // description of the process that the report is about
   // Memory cgroup of the process; null: unknown, or the cgroup is gone.
   std::optional<MemoryCgroup> memory_cgroup;
-  Job job;                            // batch job that the process belongs to
+  Job job;  // batch job that the process belongs to; all fields null: none is known
   std::vector<Setting> settings;      // cuwarden's settings that were in force in the process
   std::vector<Variable> environment;  // environment variables about CUDA and jobs
   // Statement that the hooks saw all CUDA calls of the process, or why not.

@@ -93,9 +93,11 @@ class KnownStacks {
     std::uint64_t last_value;
     // Position of the outermost return address: bytes from the stack's upper end, negative.
     Offset last_offset;
-    // Pairs of words that the walk has read. The first `pair_bytes` bytes of the array are in use.
+    // Pairs of words that the walk has read, in blocks of four pairs. The first `pair_bytes` bytes
+    // of the array are in use.
     Pairs pair_blocks[most_pairs];
-    // Single words that the walk has read. The first `word_bytes` bytes of the array are in use.
+    // Single words that the walk has read, in blocks of four words. The first `word_bytes` bytes of
+    // the array are in use.
     Words word_blocks[most_words];
   };
 

@@ -217,8 +217,9 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
-  // Adds a record of the object that Waiting describes. `doubt`: record_bytes_uncertain,
-  // record_bytes_shared or 0. `difference`: RecordFields::difference.
+  // Adds a record of the object that Waiting describes. `bytes`: memory that the driver took for
+  // the object. `doubt`: record_bytes_uncertain, record_bytes_shared or 0. `difference`: number of
+  // the measurement that gave `bytes`, if it measured several objects together; otherwise 0.
   void add_record(const Waiting&, std::uint64_t bytes, std::uint8_t doubt,
                   std::uint16_t difference = 0) noexcept;
   // Adds bytes to the record of the object that Waiting describes, and changes the flags that say

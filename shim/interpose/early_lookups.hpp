@@ -14,8 +14,8 @@ namespace cuwarden::shim {
 class EarlyLookups {
  public:
   // Copies the name of a driver function without a hook; a name that is already stored is not
-  // stored again. Drops names of 64 or more characters, and all names once 32 are stored: a few are
-  // enough for the report's warning.
+  // stored again. Ignores names of 64 or more characters. Once 32 names are stored, ignores all
+  // further ones: a few are enough for the report's warning.
   void keep(const char* name) noexcept;
   // Enters each stored name into the ledger, as one lookup of a driver function without a hook. The
   // names stay stored, for the ledger of a forked child. To be called once for each ledger, when it

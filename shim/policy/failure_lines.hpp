@@ -13,10 +13,12 @@ namespace cuwarden::shim {
 // Texts for a line to the user about a failed request. The request itself gives the rest of the
 // line: its size and its device.
 struct FailureWords {
-  std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
-  std::string_view api;       // CUDA function that the program called; empty: unknown
-  std::string_view cause;     // cause in words, with the name of the verdict
-  std::string_view report;    // path of the report on disk; empty: there is none
+  // The request's cause of failure, a value of the enum Verdict below 32. 0 is a cause, too:
+  // Verdict::size_overflow.
+  std::uint32_t verdict = 0;
+  std::string_view api;     // CUDA function that the program called; empty: unknown
+  std::string_view cause;   // cause in words, with the name of the verdict
+  std::string_view report;  // path of the report on disk; empty: there is none
 };
 
 // Writes lines to the user about requests that failed for lack of memory, one line for each verdict
@@ -64,7 +66,9 @@ class FailureLines {
     // Row of the incident in the ledger, from 1; 0: no words are kept. May be read without
     // is_in_use being set.
     std::atomic<std::uint32_t> incident{0};
-    std::uint32_t verdict = 0;  // the cause, a value of the enum Verdict below 32
+    // The cause, a value of the enum Verdict below 32; 0 is a cause, too. Without a meaning while
+    // `incident` is 0.
+    std::uint32_t verdict = 0;
     rescue::Request request;    // the refused request
     std::uint64_t time_ns = 0;  // time of the refusal, in ns since the process's start
     char api[64]{}, cause[320]{}, report[256]{};

@@ -175,7 +175,7 @@ class Process final : public tracking::CompletenessListener {
   enum class State : std::uint32_t { fresh, starting, recording, ended, stopped, off };
 
   // Starts recording or resumes it, or waits for another thread that starts it; then returns the
-  // session. Returns null if calls are not recorded.
+  // session. Returns null if the caller's CUDA call is not to be recorded.
   hooks::Session* start() noexcept;
   // Reads the settings, makes the ledger and the session, and returns the session. Returns null if
   // that fails, after a warning in the log.

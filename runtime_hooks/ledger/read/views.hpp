@@ -319,7 +319,8 @@ struct ProcessView {
   ReachSearch reach_search = ReachSearch::not_made;
   // Bytes of memory that the latest search for pointers looked at, and nanoseconds that it took.
   std::uint64_t reach_scanned_bytes = 0, reach_ns = 0;
-  // The way in which the process ended; `running`: no end was noted.
+  // The way in which the process ended. `running`: no end was noted, because the process runs or
+  // was killed. `unknown`: the ledger has no valid value.
   EndReason end_reason = EndReason::unknown;
   // True if the final report is on disk, and no CUDA call came after it.
   bool report_written = false;

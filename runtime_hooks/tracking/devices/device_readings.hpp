@@ -16,7 +16,8 @@
 
 namespace cuwarden::tracking {
 
-// An object that is told each time DeviceReadings has asked the driver how full a device is.
+// An object that is told each time before and after DeviceReadings asks the driver how full a
+// device is.
 class ReadingListener {
  public:
   // Is called each time before DeviceReadings asks the driver how full the device is. The result, a

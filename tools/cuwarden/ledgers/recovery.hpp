@@ -100,7 +100,8 @@ Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 // writes only files that the owner could, and the report belongs to the owner. `TimeForUsers`: the
 // time left for each user, from which the time of the work is subtracted. If that user's time is
 // used up, the outcome is `no_time`; if the work takes longer, the child is killed and the outcome
-// is `failed`. In all other cases does what recover() does.
+// is `failed`. If this process is not root, or root owns the ledger, this function does what
+// recover() does.
 Recovery recover_as_owner(const std::string& ledger_path, const RecoveryRequest&, TimeForUsers&);
 
 }  // namespace cuwarden

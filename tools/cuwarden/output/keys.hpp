@@ -53,8 +53,9 @@ class KeyDecoder {
   Key finish();
 
  private:
-  // Removes the bytes of one key from bytes_, which the terminal has sent. Sets `key` to this key,
-  // or to Key::Name::none if Key::Name lacks it. Returns false if bytes_ has no whole key yet.
+  // Removes the bytes of one key from bytes_, which the terminal has sent. Sets `key` to this key;
+  // its name is Key::Name::none if Key::Name lacks the key. Returns false, and leaves bytes_ as it
+  // is, if bytes_ has no whole key yet.
   bool take(Key& key);
   // Does what take() does, for bytes_ that begins with the byte of Escape.
   bool take_sequence(Key& key);
