@@ -34,7 +34,7 @@
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"
 #include "shim/process/device_holders.hpp"
-#include "shim/process/ending.hpp"
+#include "shim/process/exit_hooks.hpp"
 #include "shim/process/incident_explanations.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "tools/cuwarden/top/top_rows.hpp"
+#include "tools/cuwarden/top/top_json.hpp"
 
 namespace cuwarden {
 

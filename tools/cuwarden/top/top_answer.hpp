@@ -7,7 +7,7 @@
 
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
-#include "tools/cuwarden/top/top_rows.hpp"
+#include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
 
 namespace cuwarden {

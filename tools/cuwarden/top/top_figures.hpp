@@ -5,7 +5,7 @@
 #include <string>
 
 #include "reporters/model/values.hpp"
-#include "tools/cuwarden/top/top_rows.hpp"
+#include "tools/cuwarden/top/top_json.hpp"
 
 namespace cuwarden {
 

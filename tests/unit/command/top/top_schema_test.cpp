@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "tests/unit/reporters/schema_comparison.hpp"
-#include "tools/cuwarden/top/top_rows.hpp"
+#include "tools/cuwarden/top/top_json.hpp"
 
 namespace cuwarden {
 namespace {

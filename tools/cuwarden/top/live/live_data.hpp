@@ -8,8 +8,8 @@
 
 #include "reporters/model/memory.hpp"
 #include "tools/cuwarden/top/live/trend.hpp"
+#include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_names.hpp"
-#include "tools/cuwarden/top/top_rows.hpp"
 
 namespace cuwarden {
 

@@ -1,5 +1,5 @@
 // Registers the shim's handler for exit(). The shim's exported exit(), _exit() and abort() are in
-// ending.cpp.
+// exit_hooks.cpp.
 #pragma once
 
 namespace cuwarden::shim {

@@ -1,7 +1,7 @@
 // The ways a process ends, each with its report. The constructor does little: it registers the
 // handlers that libc runs last, after the static destructors of the program and its libraries.
 // (A preloaded object is initialised before the program registers anything.)
-#include "shim/process/ending.hpp"
+#include "shim/process/exit_hooks.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
