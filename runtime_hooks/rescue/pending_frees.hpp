@@ -178,7 +178,7 @@ class PendingFrees {
     // True if the driver has the functions for events; otherwise no stream gets an event.
     bool can_use_events_ = false;
     // Events in streams of the current context, each put there after the stream's pending frees.
-    // The first `count_` entries are in use.
+    // Entries from `count_` on are not in use.
     AwaitedEvent events_[limit];
     // Number of this object's events in streams of the current context (`count_`), and in streams
     // of other contexts (`count_elsewhere_`).
