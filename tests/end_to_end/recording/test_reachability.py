@@ -46,6 +46,13 @@ def test_the_search_brings_in_no_page(run_both):
     assert run.report["pointer_search"]["is_complete"]
 
 
+def test_the_search_leaves_no_memory_of_the_device_taken(run_both):
+    run = run_both([program("full_pool")])
+    assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
+    (device,) = run.report["devices"]
+    assert device["used_bytes"] == run.last_line["used_bytes"]
+
+
 def test_blocks_that_begin_a_slab_are_lost_if_the_slab_is_full_and_if_it_has_room(run_both):
     """The driver's records of a slab hold the address of its first block, and are no pointers to it."""
     run = run_both([program("lost_in_slabs")])

@@ -165,12 +165,16 @@ void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream) {
   if (&stream == &stream.context->legacy) observe_frees_before(*stream.context, Clock::now());
 }
 
-void wait_for(std::unique_lock<std::mutex>& lock, Context& context) {
+void wait_for_work(std::unique_lock<std::mutex>& lock, Context& context) {
   wait_until_idle(lock, [&] {
     unsigned callbacks = 0;
     for_each_stream(context, [&](const Stream& s) { callbacks += s.running_callbacks; });
     return std::pair(busy_until(context), callbacks);
   });
+}
+
+void wait_for(std::unique_lock<std::mutex>& lock, Context& context) {
+  wait_for_work(lock, context);
   if (context.destroyed) return;
   observe_frees(context.legacy);
   for (auto& [thread, stream] : context.per_thread) observe_frees(*stream);

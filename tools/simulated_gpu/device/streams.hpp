@@ -44,6 +44,11 @@ void enqueue(Stream& stream, Clock::duration duration);
 // the call; released while the thread sleeps. Also returns if another thread destroys the stream
 // meanwhile, which the caller then must not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
+// Sleeps until each stream of the context is idle. Memory that was freed in these streams by
+// cuMemFreeAsync stays pending, as after cuArrayDestroy (measured). `lock`: holds Simulator::mutex
+// before and after the call; released while the thread sleeps. Also returns if another thread
+// destroys the context meanwhile, which the caller then must not use any more.
+void wait_for_work(std::unique_lock<std::mutex>& lock, Context& context);
 // Sleeps until each stream of the context is idle. Then releases the memory that was freed in these
 // streams by cuMemFreeAsync. `lock`: holds Simulator::mutex before and after the call; released
 // while the thread sleeps. Also returns if another thread destroys the context meanwhile, which the

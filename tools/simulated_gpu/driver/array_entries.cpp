@@ -135,7 +135,7 @@ CUresult cuArrayDestroy(InContext& at, CUarray handle) {
   Array* array = find();
   if (array == nullptr || array->level) return CUDA_ERROR_INVALID_HANDLE;
   SIM_TRY(refuse_under_capture(at.sim));
-  wait_for(at.lock, *at.context);
+  wait_for_work(at.lock, *at.context);
   array = find();
   return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : drop_array(*array);
 }
@@ -176,7 +176,7 @@ CUresult cuMipmappedArrayDestroy(InContext& at, CUmipmappedArray handle) {
   MipmappedArray* mipmapped = mipmapped_arrays().find(handle);
   if (mipmapped == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   mipmapped_arrays().remove(mipmapped);
-  wait_for(at.lock, *at.context);
+  wait_for_work(at.lock, *at.context);
   CUresult result = CUDA_SUCCESS;
   for (Array* level : mipmapped->levels) result = std::max(result, drop_array(*level));
   return result;
