@@ -13,6 +13,10 @@ PROGRAMS = preloaded.BUILD / "tests" / "end_to_end" / "programs"
 OBJECTS, NEIGHBOUR = PROGRAMS / "implicit_objects", PROGRAMS / "moving_neighbour"
 CHUNK = 2 << 20  # the driver takes memory for such objects in pieces of this size
 
+# The driver holds up to 15 MiB of a device that several processes use, and NVML counts it to none
+# of them (measured on an H200).
+OF_THE_DEVICE = 16 << 20
+
 pytestmark = [
     pytest.mark.alone,
     pytest.mark.skipif(not NEIGHBOUR.exists(), reason=f"{NEIGHBOUR} was not built"),
@@ -40,7 +44,7 @@ def neighbours(workspace, arguments):
         yield
         for process in processes:
             process.stdin.close()
-        assert [process.wait() for process in processes] == [0, 0]
+        assert [process.wait() for process in processes] == [0] * len(arguments)
     finally:
         for process in processes:
             process.kill()
@@ -48,8 +52,8 @@ def neighbours(workspace, arguments):
 
 
 def checked_rows(run):
-    """Returns the device's account. Checks that at most a hundredth of the bytes in use, or two chunks,
-    stays unexplained."""
+    """Returns the device's account. Checks that at most a hundredth of the bytes in use stays
+    unexplained, or what the driver holds of the device."""
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []
     (device,) = run.report["devices"]
@@ -60,14 +64,14 @@ def checked_rows(run):
         rows,
         [(g["item"], g["api"], g["count"], g["bytes"], g["uncertain"]) for g in groups],
     )
-    assert abs(rows["unexplained"]) <= max(device["used_bytes"] / 100, 2 * CHUNK), rows
+    assert abs(rows["unexplained"]) <= max(device["used_bytes"] / 100, OF_THE_DEVICE), rows
     assert all(group["bytes"] >= 0 for group in groups)
     return rows
 
 
 @pytest.mark.parametrize(("kind", "count"), [("graphs", 100), ("streams", 1000), ("modules", 50)])
 def test_objects_beside_moving_processes_have_their_bytes(workspace, kind, count):
-    # A device's first context takes 125 MiB more than the others (measured on an H200).
+    # A device's first context may take 126 MiB more than the others (measured on an H200).
     with neighbours(workspace, RESTING):
         resting = checked_rows(workspace.run([OBJECTS, kind, count]))
     with neighbours(workspace, MOVING):

@@ -151,8 +151,11 @@ void linear(const Driver& driver, const Work& work, Account& account) {
     REQUIRE(driver.cuMemFree(passing));
     account.freed("device", 4096);
   }
+}
+
+void managed(const Driver& driver, const Work& work, Account& account) {
   CUdeviceptr managed = 0;
-  line = __LINE__ + 1;
+  const int line = __LINE__ + 1;
   REQUIRE(driver.cuMemAllocManaged(&managed, 70000, CU_MEM_ATTACH_GLOBAL));
   account.allocated("managed", 70000);
   account.leaked({"cuMemAllocManaged", "managed", "linear", line, 1, 70000});
@@ -276,6 +279,10 @@ int main(int argc, char** argv) {
   const long long before = memory::used_bytes(driver);
   expected::Account account;
   memory::linear(driver, work, account);
+  const long long before_managed = memory::used_bytes(driver);
+  memory::managed(driver, work, account);
+  std::printf("memory: {\"kind\":\"managed\",\"taken_bytes\":%lld}\n",
+              memory::used_bytes(driver) - before_managed);
   memory::host(driver, work, account);
   memory::stream_ordered(driver, work, account);
   memory::arrays(driver, account);
