@@ -23,6 +23,6 @@ def test_counts_and_bytes_of_each_kind_are_the_programs_own(workspace, way):
 def test_live_bytes_are_what_the_device_lost(workspace):
     run = workspace.run([program("driver_memory"), "lookup"])
     live = run.report.live([kind for kind in ON_DEVICE if kind != "managed"])[1]
-    # The first use of managed memory may take 126 MiB of the device (measured on an H200).
+    # Managed memory may take 126 MiB of the device at its first use (measured on an H200).
     taken = run.figures["taken_bytes"] - run.kind_figures["managed"]["taken_bytes"]
     assert live <= taken <= live + (64 << 20), (live, run.stdout)
