@@ -211,8 +211,9 @@ class ValuesOf {
 
   void add_incidents() {
     // By verdict or rung, and by outcome: number of incidents or attempts, and of refusals or ns.
-    using Sums = std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 2>>;
-    Sums incidents, rungs;
+    using IncidentSums =
+        std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 2>>;
+    IncidentSums incidents, rungs;
     for (const model::Incident& incident : report_.incidents) {
       auto& sums = incidents[{incident.verdict, incident.outcome}];
       sums[0] += 1;

@@ -11,23 +11,10 @@
 #include "reporters/files/file_status.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 
 namespace cuwarden {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) noexcept : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int get() const noexcept { return number_; }
-
- private:
-  int number_;
-};
 
 bool is_own_descriptor(std::string_view path) {
   return path == "-" || path == "/dev/stdin" || path.starts_with("/dev/fd/") ||
@@ -72,20 +59,19 @@ std::string read_object_file(const std::string& path, std::size_t most_bytes,
                             ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
                             : open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status {};
-  if (file.get() < 0 || status_of(file.get(), status) != 0) return error_text(errno);
+  if (!file || status_of(file.number(), status) != 0) return error_text(errno);
   if (const char* const wrong = wrong_type(status.st_mode, is_own)) return wrong;
   if (S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) > most_bytes)
     return too_large(most_bytes);
   char piece[64 * 1024];
   bool begun = false;
   for (;;) {
-    const ssize_t count = read(file.get(), piece, sizeof piece);
+    const ssize_t count = file.read_some(piece);
     if (count < 0 && errno == EAGAIN) {
-      pollfd input{file.get(), POLLIN, 0};
+      pollfd input{file.number(), POLLIN, 0};
       if (poll(&input, 1, -1) < 0 && errno != EINTR) return error_text(errno);
       continue;
     }
-    if (count < 0 && errno == EINTR) continue;
     if (count < 0) return error_text(errno);
     if (count == 0) break;
     content.append(piece, static_cast<std::size_t>(count));

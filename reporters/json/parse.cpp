@@ -12,7 +12,7 @@ Complaint unless(bool good, const char* what) {
   return good ? std::nullopt : Complaint(std::string(" is no ") + what);
 }
 
-Complaint parse_number(const Json& json, const model::Type& type, void* value) {
+Complaint parse_json_number(const Json& json, const model::Type& type, void* value) {
   const std::size_t bits = 8 * type.size;
   const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits + (type.is_signed ? 1 : 0));
   std::uint64_t number = 0;
@@ -78,7 +78,7 @@ Complaint parse(const Json& json, const model::Type& type, void* value) {
       if (json.is_boolean()) *static_cast<bool*>(value) = json.get<bool>();
       return unless(json.is_boolean(), "true or false");
     case model::TypeKind::number:
-      return parse_number(json, type, value);
+      return parse_json_number(json, type, value);
     case model::TypeKind::text:
       if (json.is_string()) *static_cast<std::string*>(value) = json.get_ref<const std::string&>();
       return unless(json.is_string(), "text");

@@ -11,7 +11,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr const char* advice = "; give the path of a report that cuwarden wrote";
+constexpr const char* what_to_give = "; give the path of a report that cuwarden wrote";
 
 // Moves the tables of one report into the other.
 void move_tables(model::Report& from, model::Report& to) {
@@ -40,7 +40,7 @@ std::optional<std::string> load_content(const std::string& path, std::string& er
   std::optional<std::string> content(std::in_place);
   const std::string wrong = read_object_file(path, std::min(most_bytes, largest_report), *content);
   if (wrong.empty()) return content;
-  error = name_of_input(path) + ": " + wrong + advice;
+  error = name_of_input(path) + ": " + wrong + what_to_give;
   return std::nullopt;
 }
 
@@ -60,7 +60,7 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
   };
   if (const std::string wrong = wrong_outline(content, largest_tree, first, &rows);
       !wrong.empty()) {
-    error = path + ": " + wrong + advice;
+    error = path + ": " + wrong + what_to_give;
     return std::nullopt;
   }
   ParsedRows parsed;

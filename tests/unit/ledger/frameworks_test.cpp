@@ -12,31 +12,31 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr DeviceOrdinal first{0}, second{1};
+constexpr DeviceOrdinal first_device{0}, second_device{1};
 
 TEST_F(LedgerTest, the_latest_figures_of_a_framework_replace_the_earlier_ones) {
-  EXPECT_FALSE(writer->frameworks.pytorch_on(first));
-  writer->frameworks.pytorch(first, 100, 80);
-  writer->frameworks.pytorch(second, 7, 7);
-  writer->frameworks.pytorch(first, 100, 60);
+  EXPECT_FALSE(writer->frameworks.pytorch_on(first_device));
+  writer->frameworks.pytorch(first_device, 100, 80);
+  writer->frameworks.pytorch(second_device, 7, 7);
+  writer->frameworks.pytorch(first_device, 100, 60);
   const Reader reader = read(*writer);
   ASSERT_EQ(reader.rows(RegionId::frameworks), 3u);
   const auto row = reader.framework_pool(1);
   ASSERT_TRUE(row);
   EXPECT_EQ(row->framework, "PyTorch");
   EXPECT_EQ(row->pool, "");
-  EXPECT_EQ(row->device, first);
+  EXPECT_EQ(row->device, first_device);
   EXPECT_EQ(row->incident.value, 0u);
   EXPECT_EQ(row->reserved_bytes, 100u);
   EXPECT_EQ(row->allocated_bytes, 60u);
   EXPECT_EQ(row->peak_allocated_bytes, 80u);
   EXPECT_EQ(row->hole_count, unknown_value);
-  EXPECT_EQ(writer->frameworks.pytorch_on(first)->allocated_bytes, 60u);
+  EXPECT_EQ(writer->frameworks.pytorch_on(first_device)->allocated_bytes, 60u);
 }
 
 TEST_F(LedgerTest, pools_devices_and_incidents_have_rows_of_their_own) {
   for (const char* pool : {"", "pinned"})
-    for (const DeviceOrdinal device : {first, no_device})
+    for (const DeviceOrdinal device : {first_device, no_device})
       for (const std::uint32_t incident : {0u, 3u})
         for (const std::uint64_t bytes : {5u, 6u})
           writer->frameworks.store(
@@ -51,8 +51,8 @@ TEST_F(LedgerTest, pools_devices_and_incidents_have_rows_of_their_own) {
 }
 
 TEST_F(LedgerTest, blocks_of_a_call_stack_have_a_row_beside_the_pool) {
-  writer->frameworks.store({"JAX", "", first, {}, {}}, {.reserved_bytes = 9});
-  writer->frameworks.store({"JAX", "", first, {}, {5}},
+  writer->frameworks.store({"JAX", "", first_device, {}, {}}, {.reserved_bytes = 9});
+  writer->frameworks.store({"JAX", "", first_device, {}, {5}},
                            {.allocated_bytes = 6, .allocated_count = 2});
   const Reader reader = read(*writer);
   ASSERT_EQ(reader.rows(RegionId::frameworks), 3u);
@@ -73,7 +73,7 @@ TEST_F(LedgerTest, threads_that_store_figures_of_one_pool_make_one_row) {
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < 1000; ++i)
-        writer->frameworks.store({"JAX", "", first, {}, {}}, {i, i});
+        writer->frameworks.store({"JAX", "", first_device, {}, {}}, {i, i});
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(read(*writer).rows(RegionId::frameworks), 2u);

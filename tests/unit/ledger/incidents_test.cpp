@@ -14,7 +14,7 @@
 namespace cuwarden::ledger {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000, hour = 3600 * second;
+constexpr std::uint64_t second_ns = 1'000'000'000, hour_ns = 3600 * second_ns;
 
 class LedgerIncidentsTest : public LedgerParts {
  protected:
@@ -43,40 +43,40 @@ class LedgerIncidentsTest : public LedgerParts {
 };
 
 TEST_F(LedgerIncidentsTest, each_call_site_has_a_row_that_counts_its_repeats) {
-  const auto first = refuse(group(1), 100, second);
+  const auto first = refuse(group(1), 100, second_ns);
   EXPECT_TRUE(first.first);
-  EXPECT_TRUE(refuse(group(2), 100, second).first);
-  fail(first, 100, 2 * second);
-  const auto again = refuse(group(1), 300, 5 * hour);
+  EXPECT_TRUE(refuse(group(2), 100, second_ns).first);
+  fail(first, 100, 2 * second_ns);
+  const auto again = refuse(group(1), 300, 5 * hour_ns);
   EXPECT_FALSE(again.first);
   EXPECT_EQ(again.incident, first.incident);
-  const auto failed = fail(again, 300, 5 * hour);
+  const auto failed = fail(again, 300, 5 * hour_ns);
   EXPECT_FALSE(failed.first);
   EXPECT_EQ(failed.incident, first.incident);
   const IncidentView seen = view(first.incident);
   EXPECT_EQ(seen.bytes, 100u);
   EXPECT_EQ(seen.last_bytes, 300u);
   EXPECT_EQ(seen.repeats, 1u);
-  EXPECT_EQ(seen.last_ns, 5 * hour);
+  EXPECT_EQ(seen.last_ns, 5 * hour_ns);
 }
 
 TEST_F(LedgerIncidentsTest, after_recoveries_a_later_refusal_gets_a_row_of_its_own) {
-  const auto first = refuse(group(1), 100, second);
+  const auto first = refuse(group(1), 100, second_ns);
   incidents.recovered(first.incident, 1);
-  EXPECT_FALSE(refuse(group(1), 100, 2 * second).first) << "so soon it is the same matter";
+  EXPECT_FALSE(refuse(group(1), 100, 2 * second_ns).first) << "so soon it is the same matter";
   incidents.recovered(first.incident, 1);
-  const auto later = refuse(group(1), 200, 5 * hour);
+  const auto later = refuse(group(1), 200, 5 * hour_ns);
   EXPECT_TRUE(later.first);
   EXPECT_NE(later.incident, first.incident);
   EXPECT_EQ(view(later.incident).bytes, 200u);
   EXPECT_EQ(view(first.incident).repeats, 1u);
   // The last incident was not recovered, so all later refusals are repeats of it.
-  EXPECT_FALSE(refuse(group(1), 300, 10 * hour).first);
+  EXPECT_FALSE(refuse(group(1), 300, 10 * hour_ns).first);
 }
 
 TEST_F(LedgerIncidentsTest, a_program_that_always_recovers_by_itself_has_few_rows) {
   std::uint32_t rows = 0;
-  for (std::uint64_t now = second; now < 1000 * hour; now += 20 * second) {
+  for (std::uint64_t now = second_ns; now < 1000 * hour_ns; now += 20 * second_ns) {
     const auto refused = refuse(group(1), 100, now);
     incidents.recovered(refused.incident, 1);
     rows += refused.first ? 1 : 0;
@@ -87,28 +87,29 @@ TEST_F(LedgerIncidentsTest, a_program_that_always_recovers_by_itself_has_few_row
 
 TEST_F(LedgerIncidentsTest,
        a_failure_at_a_call_site_whose_requests_were_all_served_gets_a_row_of_its_own) {
-  const auto served = refuse(group(1), 100, second);
+  const auto served = refuse(group(1), 100, second_ns);
   incidents.rescued(served.incident, Rung::retry, 100);
-  const auto also_served = refuse(group(1), 200, 2 * second);
+  const auto also_served = refuse(group(1), 200, 2 * second_ns);
   incidents.rescued(also_served.incident, Rung::retry, 200);
-  const auto refused = refuse(group(1), 500, 4 * second);
+  const auto refused = refuse(group(1), 500, 4 * second_ns);
   EXPECT_FALSE(refused.first) << "the request may be served, too";
   EXPECT_EQ(view(refused.incident).last_bytes, 500u) << "the process may die in this request";
-  const auto failed = fail(refused, 500, 5 * second);
+  const auto failed = fail(refused, 500, 5 * second_ns);
   EXPECT_TRUE(failed.first);
   EXPECT_NE(failed.incident, served.incident);
   IncidentView before = view(served.incident), after = view(failed.incident);
   EXPECT_EQ(before.repeats, 1u);
   EXPECT_EQ(before.rescued[0], 2u);
   EXPECT_EQ(before.last_bytes, 200u);
-  EXPECT_EQ(before.last_ns, 2 * second);
+  EXPECT_EQ(before.last_ns, 2 * second_ns);
   EXPECT_EQ(before.failed, 0u);
   EXPECT_EQ(after.bytes, 500u);
-  EXPECT_EQ(after.time_ns, 5 * second);
+  EXPECT_EQ(after.time_ns, 5 * second_ns);
   EXPECT_EQ(after.repeats, 0u);
   // Later refusals are counted in the new row, whether they are served or not.
-  EXPECT_EQ(fail(refuse(group(1), 600, 6 * second), 600, 6 * second).incident, failed.incident);
-  const auto later = refuse(group(1), 50, 7 * second);
+  EXPECT_EQ(fail(refuse(group(1), 600, 6 * second_ns), 600, 6 * second_ns).incident,
+            failed.incident);
+  const auto later = refuse(group(1), 50, 7 * second_ns);
   incidents.rescued(later.incident, Rung::retry, 50);
   EXPECT_EQ(later.incident, failed.incident);
   after = view(failed.incident);
@@ -119,10 +120,11 @@ TEST_F(LedgerIncidentsTest,
 }
 
 TEST_F(LedgerIncidentsTest, threads_that_fail_at_such_a_call_site_share_the_new_row) {
-  const auto served = refuse(group(1), 100, second);
+  const auto served = refuse(group(1), 100, second_ns);
   incidents.rescued(served.incident, Rung::retry, 100);
-  const auto one = refuse(group(1), 500, 2 * second), other = refuse(group(1), 500, 2 * second);
-  const auto first = fail(one, 500, 3 * second), next = fail(other, 500, 4 * second);
+  const auto one = refuse(group(1), 500, 2 * second_ns),
+             other = refuse(group(1), 500, 2 * second_ns);
+  const auto first = fail(one, 500, 3 * second_ns), next = fail(other, 500, 4 * second_ns);
   EXPECT_TRUE(first.first);
   EXPECT_FALSE(next.first);
   EXPECT_EQ(next.incident, first.incident);
@@ -132,7 +134,7 @@ TEST_F(LedgerIncidentsTest, threads_that_fail_at_such_a_call_site_share_the_new_
 }
 
 TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_gets_its_end_recorded) {
-  const auto refused = refuse(group(1), 100, second), other = refuse(group(2), 100, second);
+  const auto refused = refuse(group(1), 100, second_ns), other = refuse(group(2), 100, second_ns);
   incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::no_memory, 5, {}});
   incidents.add_rung(refused.incident, {2, Rung::wait, RungOutcome::under_way, 0, {}});
   incidents.add_rung(other.incident, {2, Rung::wait, RungOutcome::under_way, 0, {}});
@@ -146,7 +148,7 @@ TEST_F(LedgerIncidentsTest, a_rung_that_was_under_way_gets_its_end_recorded) {
 }
 
 TEST_F(LedgerIncidentsTest, another_process_is_read_as_it_was_written) {
-  const auto refused = refuse(group(1), 100, second);
+  const auto refused = refuse(group(1), 100, second_ns);
   std::string program = "/opt/python3";
   const OtherProcess given{.pid = 42,
                            .parent = 7,
@@ -211,11 +213,11 @@ TEST_F(LedgerIncidentsTest, processes_that_are_not_named_are_counted_by_their_st
 }
 
 TEST_F(LedgerIncidentsTest, many_failures_at_once_at_such_a_call_site_take_one_row) {
-  const auto served = refuse(group(1), 100, second);
+  const auto served = refuse(group(1), 100, second_ns);
   incidents.rescued(served.incident, Rung::retry, 100);
   std::vector<Refused> in_flight;
-  for (int i = 0; i < 300; ++i) in_flight.push_back(refuse(group(1), 500, 2 * second));
-  for (const auto& one : in_flight) fail(one, 500, 3 * second);
+  for (int i = 0; i < 300; ++i) in_flight.push_back(refuse(group(1), 500, 2 * second_ns));
+  for (const auto& one : in_flight) fail(one, 500, 3 * second_ns);
   EXPECT_EQ(storage.used(RegionId::incidents), served.incident.value + 2u);
 }
 
@@ -228,14 +230,14 @@ TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends
     const auto work = [&](std::uint32_t seed) {
       std::mt19937 random(seed);
       for (int i = 0; i < 50; ++i) {
-        const auto refused = incidents.refused(from, refusal, {}, second);
+        const auto refused = incidents.refused(from, refusal, {}, second_ns);
         if (refused.first) publish(refused.incident, from);
         if (random() % 4 == 0) std::this_thread::yield();
         if (random() % 20 != 0) {
           incidents.rescued(refused.incident, Rung::retry, 5);
           continue;
         }
-        const auto failed = incidents.failed(refused, from, refusal, {}, second);
+        const auto failed = incidents.failed(refused, from, refusal, {}, second_ns);
         if (failed.first) publish(failed.incident, from);
         ++failures;
       }
@@ -261,22 +263,23 @@ TEST_F(LedgerIncidentsTest, each_threads_request_is_counted_once_however_it_ends
 }
 
 TEST_F(LedgerIncidentsTest, the_first_failed_request_keeps_its_row_though_others_were_served) {
-  const auto first = refuse(group(1), 100, second), other = refuse(group(1), 100, second);
+  const auto first = refuse(group(1), 100, second_ns), other = refuse(group(1), 100, second_ns);
   incidents.rescued(other.incident, Rung::retry, 100);
-  const auto failed = fail(first, 100, 2 * second);
+  const auto failed = fail(first, 100, 2 * second_ns);
   EXPECT_EQ(failed.incident, first.incident);
-  EXPECT_EQ(fail(refuse(group(1), 100, 3 * second), 100, 3 * second).incident, first.incident);
+  EXPECT_EQ(fail(refuse(group(1), 100, 3 * second_ns), 100, 3 * second_ns).incident,
+            first.incident);
 }
 
 TEST_F(LedgerIncidentsTest, without_room_a_refusal_counts_in_an_older_row) {
   const GroupId known = group(1);
-  const auto first = refuse(known, 100, second);
-  for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(group(stack), 1, second);
+  const auto first = refuse(known, 100, second_ns);
+  for (std::uint32_t stack = 2; stack < 2000; ++stack) refuse(group(stack), 1, second_ns);
   incidents.rescued(first.incident, Rung::retry, 100);
-  const auto later = refuse(known, 200, 5 * hour);
+  const auto later = refuse(known, 200, 5 * hour_ns);
   EXPECT_FALSE(later.first);
   EXPECT_EQ(view(first.incident).repeats, 1u);
-  const auto failed = fail(later, 200, 7 * hour);
+  const auto failed = fail(later, 200, 7 * hour_ns);
   EXPECT_EQ(failed.incident, first.incident);
   EXPECT_EQ(storage.rows<Group>(RegionId::groups)[known.value].failures.load(), 1u);
   EXPECT_EQ(view(first.incident).repeats, 1u);
@@ -284,7 +287,7 @@ TEST_F(LedgerIncidentsTest, without_room_a_refusal_counts_in_an_older_row) {
 
 TEST_F(LedgerIncidentsTest,
        the_slabs_of_a_moment_are_kept_as_a_whole_or_not_and_the_next_moment_has_room) {
-  const auto first = refuse(group(1), 100, second), next = refuse(group(2), 100, second);
+  const auto first = refuse(group(1), 100, second_ns), next = refuse(group(2), 100, second_ns);
   const std::uint64_t most =
       storage.file().geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /
       sizeof(IncidentSlab);

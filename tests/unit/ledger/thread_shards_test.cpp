@@ -48,16 +48,16 @@ void free(Writer& writer, std::uint64_t address) {
 }
 
 // There are fewer shards than this.
-constexpr int threads = 100;
+constexpr int thread_count = 100;
 
 TEST(ThreadShards, more_threads_at_a_time_than_shards_lose_no_count) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const GroupId group = device_group_of(*writer);
   constexpr int turns = 300;
-  std::latch all_there(threads), all_allocated(threads);
+  std::latch all_there(thread_count), all_allocated(thread_count);
   std::vector<std::thread> workers;
-  for (int thread = 0; thread < threads; ++thread) {
+  for (int thread = 0; thread < thread_count; ++thread) {
     workers.emplace_back([&, thread] {
       const auto address = [](int whose, int turn) {
         return static_cast<std::uint64_t>(1 + whose * turns + turn) << 9;
@@ -67,21 +67,21 @@ TEST(ThreadShards, more_threads_at_a_time_than_shards_lose_no_count) {
       all_allocated.arrive_and_wait();
       // Frees the allocations of the neighbouring thread, except for ten.
       for (int turn = 10; turn < turns; ++turn)
-        free(*writer, address((thread + 1) % threads, turn));
+        free(*writer, address((thread + 1) % thread_count, turn));
     });
   }
   for (std::thread& worker : workers) worker.join();
   const Reader reader = read(*writer);
   const GroupView view = reader.group(group.value).value();
-  EXPECT_EQ(view.allocations, std::uint64_t{threads} * turns);
-  EXPECT_EQ(view.allocated_bytes, std::uint64_t{threads} * turns * 100);
-  EXPECT_EQ(view.frees, std::uint64_t{threads} * (turns - 10));
-  expect_live(reader, {std::uint64_t{threads} * 10, std::uint64_t{threads} * 1000});
-  EXPECT_EQ(reader.series(1)->peak_bytes, std::uint64_t{threads} * turns * 100);
-  EXPECT_EQ(reader.series(1)->peak_count, std::uint64_t{threads} * turns);
-  EXPECT_EQ(reader.hook(0)->calls, std::uint64_t{threads} * turns);
-  EXPECT_EQ(reader.hook(1)->calls, std::uint64_t{threads} * (turns - 10));
-  EXPECT_EQ(reader.process().recorded_calls, std::uint64_t{threads} * (2 * turns - 10));
+  EXPECT_EQ(view.allocations, std::uint64_t{thread_count} * turns);
+  EXPECT_EQ(view.allocated_bytes, std::uint64_t{thread_count} * turns * 100);
+  EXPECT_EQ(view.frees, std::uint64_t{thread_count} * (turns - 10));
+  expect_live(reader, {std::uint64_t{thread_count} * 10, std::uint64_t{thread_count} * 1000});
+  EXPECT_EQ(reader.series(1)->peak_bytes, std::uint64_t{thread_count} * turns * 100);
+  EXPECT_EQ(reader.series(1)->peak_count, std::uint64_t{thread_count} * turns);
+  EXPECT_EQ(reader.hook(0)->calls, std::uint64_t{thread_count} * turns);
+  EXPECT_EQ(reader.hook(1)->calls, std::uint64_t{thread_count} * (turns - 10));
+  EXPECT_EQ(reader.process().recorded_calls, std::uint64_t{thread_count} * (2 * turns - 10));
 }
 
 TEST(ThreadShards, ended_threads_leave_their_shards_to_others) {

@@ -16,10 +16,9 @@
 namespace cuwarden {
 namespace {
 
-using nlohmann::json;
 using test::FakeLedger;
 
-json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
+nlohmann::json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
   if (!options.end_ns) options.end_ns = 100'000'000'000;
   FILE* file = std::tmpfile();
   const auto output = std::make_unique<Output>(fileno(file));
@@ -31,7 +30,7 @@ json report_of(const FakeLedger& ledger, ReportOptions options = {}) {
   std::rewind(file);
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
-  return json::parse(text);
+  return nlohmann::json::parse(text);
 }
 
 TEST(WritingAReport, tells_how_many_of_its_rows_were_written) {
@@ -60,9 +59,9 @@ TEST(WritingAReport, tells_how_many_of_its_rows_were_written) {
 class ReportJson : public testing::Test {
  protected:
   ReportJson() { test::fill_sample(ledger); }
-  json group(std::string_view kind, const json& released_by = nullptr) {
-    const json report = report_of(ledger);
-    for (const json& row : report["leak_groups"]) {
+  nlohmann::json group(std::string_view kind, const nlohmann::json& released_by = nullptr) {
+    const nlohmann::json report = report_of(ledger);
+    for (const nlohmann::json& row : report["leak_groups"]) {
       if (row["kind"] == kind && row["released_by"] == released_by) return row;
     }
     return {};
@@ -71,7 +70,7 @@ class ReportJson : public testing::Test {
 };
 
 TEST_F(ReportJson, a_group_has_the_count_bytes_and_births_of_its_live_records) {
-  const json row = group("device");
+  const nlohmann::json row = group("device");
   EXPECT_EQ(row["count"], 6);
   EXPECT_EQ(row["bytes"], 6 << 20);
   EXPECT_EQ(row["first_ns"], 10'000'000'000);
@@ -84,18 +83,18 @@ TEST_F(ReportJson, a_group_has_the_count_bytes_and_births_of_its_live_records) {
 }
 
 TEST_F(ReportJson, memory_that_a_context_released_is_a_group_of_its_own_and_no_leak) {
-  const json row = group("device", "context");
+  const nlohmann::json row = group("device", "context");
   EXPECT_EQ(row["count"], 2);
   EXPECT_EQ(row["bytes"], 8192);
   EXPECT_TRUE(row["growth"].is_null());
-  const json leaks = report_of(ledger)["leaks"];
+  const nlohmann::json leaks = report_of(ledger)["leaks"];
   EXPECT_EQ(leaks["released_by_context_bytes"], 8192);
   EXPECT_EQ(leaks["bytes"], (6 << 20) + (2 << 20) + 4096);
   EXPECT_EQ(leaks["count"], 8);
 }
 
 TEST_F(ReportJson, a_mapping_is_no_allocation_and_an_unmapped_handle_is_counted) {
-  const json row = group("vmm");
+  const nlohmann::json row = group("vmm");
   EXPECT_EQ(row["count"], 1);
   EXPECT_EQ(row["unmapped_count"], 1);
   ledger.records[ledger.records.size() - 2].mappings = 1;
@@ -104,17 +103,17 @@ TEST_F(ReportJson, a_mapping_is_no_allocation_and_an_unmapped_handle_is_counted)
 
 TEST_F(ReportJson, groups_are_sorted_by_bytes) {
   std::uint64_t last = UINT64_MAX;
-  const json report = report_of(ledger);
-  for (const json& row : report["leak_groups"]) {
+  const nlohmann::json report = report_of(ledger);
+  for (const nlohmann::json& row : report["leak_groups"]) {
     EXPECT_LE(row["bytes"].get<std::uint64_t>(), last);
     last = row["bytes"];
   }
 }
 
 TEST_F(ReportJson, the_account_of_a_device_adds_up_to_what_it_uses) {
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   std::int64_t sum = 0;
-  for (const json& row : report["accounts"]) {
+  for (const nlohmann::json& row : report["accounts"]) {
     EXPECT_EQ(row["device"], 0) << "device 1 was never read";
     sum += row["bytes"].get<std::int64_t>();
   }
@@ -132,12 +131,12 @@ TEST_F(ReportJson, memory_that_no_allocation_call_explains_has_rows_of_its_own) 
                                 .streams = 6u << 20,
                                 .largest_local = 4096};
   ledger.devices[0].largest_local_kernel = "_Z4deepPii";
-  const auto account = [](const json& report) {
+  const auto account = [](const nlohmann::json& report) {
     std::map<std::string, std::int64_t> rows;
-    for (const json& row : report["accounts"]) rows[row["item"]] = row["bytes"];
+    for (const nlohmann::json& row : report["accounts"]) rows[row["item"]] = row["bytes"];
     return rows;
   };
-  json report = report_of(ledger);
+  nlohmann::json report = report_of(ledger);
   auto rows = account(report);
   EXPECT_EQ(rows["context"], 500 << 20);
   EXPECT_EQ(rows["modules"], 30 << 20);
@@ -166,19 +165,19 @@ TEST_F(ReportJson, memory_that_no_allocation_call_explains_has_rows_of_its_own) 
 
 TEST_F(ReportJson, every_id_that_is_used_has_a_row_and_no_other_row_is_written) {
   ledger.add_stack({0x1234});  // no group refers to it
-  const json report = report_of(ledger);
-  std::set<json> stacks, used_stacks, frames, used_frames, modules, used_modules;
-  for (const json& row : report["stacks"]) {
+  const nlohmann::json report = report_of(ledger);
+  std::set<nlohmann::json> stacks, used_stacks, frames, used_frames, modules, used_modules;
+  for (const nlohmann::json& row : report["stacks"]) {
     stacks.insert(row["id"]);
     used_frames.insert(row["frames"].begin(), row["frames"].end());
   }
-  for (const json& row : report["leak_groups"]) used_stacks.insert(row["stack"]);
-  for (const json& row : report["peak_holders"]) used_stacks.insert(row["stack"]);
-  for (const json& row : report["frames"]) {
+  for (const nlohmann::json& row : report["leak_groups"]) used_stacks.insert(row["stack"]);
+  for (const nlohmann::json& row : report["peak_holders"]) used_stacks.insert(row["stack"]);
+  for (const nlohmann::json& row : report["frames"]) {
     frames.insert(row["id"]);
     if (!row["module"].is_null()) used_modules.insert(row["module"]);
   }
-  for (const json& row : report["modules"]) modules.insert(row["id"]);
+  for (const nlohmann::json& row : report["modules"]) modules.insert(row["id"]);
   EXPECT_EQ(stacks, used_stacks);
   EXPECT_EQ(frames, used_frames);
   EXPECT_EQ(modules, used_modules);
@@ -186,16 +185,16 @@ TEST_F(ReportJson, every_id_that_is_used_has_a_row_and_no_other_row_is_written) 
 
 TEST_F(ReportJson, a_module_whose_allocations_were_all_freed_is_listed) {
   ledger.add_module("/opt/libclean.so", 0x7000'0000'0000, 4096);
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   std::set<std::string> paths;
-  for (const json& row : report["modules"]) paths.insert(row["path"]);
+  for (const nlohmann::json& row : report["modules"]) paths.insert(row["path"]);
   EXPECT_TRUE(paths.contains("/opt/libclean.so"));
 }
 
 TEST_F(ReportJson, a_truncated_stack_is_marked_as_such) {
-  const json row = group("vmm");
-  const json report = report_of(ledger);
-  for (const json& stack : report["stacks"]) {
+  const nlohmann::json row = group("vmm");
+  const nlohmann::json report = report_of(ledger);
+  for (const nlohmann::json& stack : report["stacks"]) {
     EXPECT_EQ(stack["truncated"], stack["id"] == row["stack"]);
   }
 }
@@ -205,8 +204,8 @@ TEST_F(ReportJson, symbols_are_looked_up_when_asked_for) {
     std::string text;
     ReportOptions options;
     options.symbolise = symbolise;
-    const json report = report_of(ledger, options);
-    for (const json& frame : report["frames"]) {
+    const nlohmann::json report = report_of(ledger, options);
+    for (const nlohmann::json& frame : report["frames"]) {
       if (frame["function"].is_string()) text += frame["function"].get<std::string>();
     }
     return text;
@@ -218,10 +217,10 @@ TEST_F(ReportJson, symbols_are_looked_up_when_asked_for) {
 TEST_F(ReportJson, a_file_that_changed_since_is_not_symbolised) {
   const std::uint8_t other_build[] = {1, 2, 3};
   ledger.modules[0].build_id = other_build;
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   EXPECT_EQ(report["tool"]["complete"], false);
   EXPECT_NE(report["tool"]["reasons"].dump().find("build id differs"), std::string::npos);
-  for (const json& frame : report["frames"]) EXPECT_TRUE(frame["function"].is_null());
+  for (const nlohmann::json& frame : report["frames"]) EXPECT_TRUE(frame["function"].is_null());
 }
 
 TEST_F(ReportJson, a_number_beyond_53_bits_is_unknown) {
@@ -230,7 +229,7 @@ TEST_F(ReportJson, a_number_beyond_53_bits_is_unknown) {
 }
 
 TEST_F(ReportJson, a_name_that_is_not_utf_8_does_not_stop_the_report) {
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   EXPECT_EQ(report["modules"].back()["path"], "/opt/vendor/libvendor \xef\xbf\xbd.so");
 }
 
@@ -241,7 +240,7 @@ TEST_F(ReportJson, the_reasons_why_a_ledger_is_incomplete_are_sentences) {
       "cuMemAllocFuture",
       2,
   }};
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   EXPECT_EQ(report["coverage"]["complete"], false);
   EXPECT_EQ(report["coverage"]["reasons"].size(), 2u);
   EXPECT_EQ(report["unhooked_lookups"][0]["name"], "cuMemAllocFuture");
@@ -252,7 +251,7 @@ TEST_F(ReportJson, a_signal_from_outside_ends_the_process_without_a_status) {
   ReportOptions options;
   options.end_reason = ledger::EndReason::signal;
   options.signal = 9;
-  const json process = report_of(ledger, options)["process"];
+  const nlohmann::json process = report_of(ledger, options)["process"];
   EXPECT_EQ(process["end_reason"], "signal");
   EXPECT_EQ(process["signal"], 9);
   EXPECT_TRUE(process["exit_status"].is_null());
@@ -264,9 +263,9 @@ TEST_F(ReportJson, abort_is_signal_6) {
 }
 
 TEST_F(ReportJson, only_hooks_that_were_called_are_listed) {
-  const json hooks = report_of(ledger)["hooks"];
+  const nlohmann::json hooks = report_of(ledger)["hooks"];
   EXPECT_EQ(hooks.size(), 3u);
-  for (const json& hook : hooks) EXPECT_GT(hook["calls"].get<int>(), 0);
+  for (const nlohmann::json& hook : hooks) EXPECT_GT(hook["calls"].get<int>(), 0);
 }
 
 TEST_F(ReportJson, one_file_at_two_addresses_is_one_module) {
@@ -277,9 +276,9 @@ TEST_F(ReportJson, one_file_at_two_addresses_is_one_module) {
       ledger.add_stack({0x600000000000 + (ledger.stacks[0].frames[0] - first.base)});
   const GroupId group = ledger.add_group(again, {0}, Kind::array, {0});
   ledger.add_record(group, 0x1, 10, 1);
-  const json report = report_of(ledger);
-  json frames[2];
-  for (const json& stack : report["stacks"]) {
+  const nlohmann::json report = report_of(ledger);
+  nlohmann::json frames[2];
+  for (const nlohmann::json& stack : report["stacks"]) {
     if (stack["id"] == 1) frames[0] = stack["frames"];
     if (stack["id"] == again.value) frames[1] = stack["frames"];
   }
@@ -289,12 +288,12 @@ TEST_F(ReportJson, one_file_at_two_addresses_is_one_module) {
 TEST_F(ReportJson, a_report_is_read_row_by_row_as_it_is_read_at_once_also_with_later_properties) {
   std::string text = "{";
   std::size_t number = 0;
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   for (const auto& [name, value] : report.items()) {
     // Objects and arrays of later versions, which have names of tables in them, and single values.
     text += "\"a" + std::to_string(number) + R"(": {"stacks": [{"id": 1}, [[]], 2], "b": {}}, )";
     text += "\"c" + std::to_string(number++) + R"(": [[1, {"frames": []}], "d"], )";
-    text += "\"e" + std::to_string(number) + "\": -1.5, " + json(name).dump() + ": " +
+    text += "\"e" + std::to_string(number) + "\": -1.5, " + nlohmann::json(name).dump() + ": " +
             value.dump() + ", ";
   }
   text += R"("f": []})";
@@ -313,7 +312,7 @@ TEST_F(ReportJson, a_report_is_read_row_by_row_as_it_is_read_at_once_also_with_l
 
 TEST(ReportOfNothing, an_empty_ledger_is_a_report_too) {
   const FakeLedger ledger;
-  const json report = report_of(ledger);
+  const nlohmann::json report = report_of(ledger);
   EXPECT_EQ(report["leaks"]["count"], 0);
   EXPECT_TRUE(report["leak_groups"].empty());
   EXPECT_TRUE(report["process"]["program"].is_null());

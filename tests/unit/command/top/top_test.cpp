@@ -14,14 +14,14 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t second_ns = 1'000'000'000;
 
 // A ledger with one stack that allocates 1 MiB each second from the process's start on.
 struct GrowingLedger : test::FakeLedger {
   GrowingLedger() {
     process.pid = 17;
     process.program = "/home/u/train";
-    process.start_monotonic_ns = 1000 * second;
+    process.start_monotonic_ns = 1000 * second_ns;
     group = add_group(add_stack({0x1000}), {1}, Kind::device, {0});
     ledger::SeriesView device;
     device.kind = Kind::device;
@@ -29,8 +29,9 @@ struct GrowingLedger : test::FakeLedger {
     series.push_back(device);
   }
   std::uint64_t after(std::uint64_t seconds) {
-    for (; grown < seconds; ++grown) add_record(group, (grown + 1) << 20, 1 << 20, grown * second);
-    return process.start_monotonic_ns + seconds * second;
+    for (; grown < seconds; ++grown)
+      add_record(group, (grown + 1) << 20, 1 << 20, grown * second_ns);
+    return process.start_monotonic_ns + seconds * second_ns;
   }
   GroupId group;
   std::uint64_t grown = 0;
@@ -60,7 +61,7 @@ TEST(GrowingGroups, a_stack_grows_by_steps_if_the_program_marks_them) {
   GrowingLedger ledger;
   const std::uint64_t now = ledger.after(90);
   for (std::uint64_t step = 1; step <= 9; ++step)
-    ledger.steps.push_back({step, step * 10 * second, {}, 0});
+    ledger.steps.push_back({step, step * 10 * second_ns, {}, 0});
   ledger.process.steps = 8;
   GrowingGroups growing;
   growing.look(ledger.reader(), now);
@@ -75,7 +76,7 @@ TEST(GrowingGroups, a_stack_that_is_new_in_an_old_program_does_not_keep_growing)
   GrowingLedger ledger;
   const GroupId fresh = ledger.add_group(ledger.add_stack({0x2000}), {1}, Kind::device, {0});
   const std::uint64_t now = ledger.after(90);
-  for (std::uint64_t i = 0; i < 20; ++i) ledger.add_record(fresh, i + 1, 512, (70 + i) * second);
+  for (std::uint64_t i = 0; i < 20; ++i) ledger.add_record(fresh, i + 1, 512, (70 + i) * second_ns);
   GrowingGroups growing;
   growing.look(ledger.reader(), now);
   EXPECT_TRUE(growing.rate_of(ledger.group.value));
@@ -169,7 +170,7 @@ TEST(TopView, columns_never_touch) {
   group.live_count = 9'876'543'210;
   group.allocations = 987'654'321'098;
   group.live_bytes = 1023ull << 40;
-  view.sample(ledger.after(80) + second);
+  view.sample(ledger.after(80) + second_ns);
   const auto rows = lines_of(view.text());
   const auto row = std::ranges::find_if(
       rows, [](const std::string& line) { return line.find("/min  ") != line.npos; });

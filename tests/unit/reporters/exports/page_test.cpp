@@ -21,8 +21,6 @@
 namespace cuwarden {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string unpacked(const std::string& text) {
   std::string bytes;
   std::uint32_t bits = 0;
@@ -80,7 +78,7 @@ model::Report report_with_stacks(std::vector<std::vector<model::Id>> stacks) {
   return report;
 }
 
-Json page_of(const model::Report& report) {
+nlohmann::json page_of(const model::Report& report) {
   PageStacks stacks;
   PageJson page("{}");
   const IndexedReport indexed(report);
@@ -94,11 +92,11 @@ Json page_of(const model::Report& report) {
   EXPECT_EQ(done, all);
   stacks.add_to(page);
   page.add("report", one);
-  return Json::parse(page.text());
+  return nlohmann::json::parse(page.text());
 }
 
 // Returns the functions of a stack of the page, innermost first.
-std::vector<std::string> functions_of(const Json& page, std::size_t stack) {
+std::vector<std::string> functions_of(const nlohmann::json& page, std::size_t stack) {
   std::size_t node = 0;
   for (std::size_t i = 0; i <= stack; ++i)
     node += static_cast<std::size_t>(page["stacks"]["step"][i].get<std::int64_t>());
@@ -118,12 +116,12 @@ TEST(PageData, packed_is_what_was_packed) {
 }
 
 TEST(PageData, stacks_with_the_same_outer_frames_share_nodes) {
-  const Json page = page_of(report_with_stacks({{3, 2, 1}, {4, 2, 1}, {3, 2, 1}, {1}}));
+  const nlohmann::json page = page_of(report_with_stacks({{3, 2, 1}, {4, 2, 1}, {3, 2, 1}, {1}}));
   // The root, and the frames 1, 2, 3 and 4.
   EXPECT_EQ(page["nodes"]["up"].size(), 5u);
   // Number 0 is no stack. Two stacks are the same.
   EXPECT_EQ(page["stacks"]["step"].size(), 4u);
-  const Json& groups = page["report"]["groups"];
+  const nlohmann::json& groups = page["report"]["groups"];
   std::map<std::string, std::vector<std::string>> expected = {
       {"1024", {"step_3", "step_2", "step_1"}}, {"1280", {"step_1"}}};
   std::size_t found = 0;
@@ -140,8 +138,8 @@ TEST(PageData, unknown_stacks_have_number_0) {
   model::Report report = report_with_stacks({{1}});
   report.leak_groups[0].stack.reset();
   report.leak_groups.emplace_back().stack = 77;
-  const Json page = page_of(report);
-  for (const Json& stack : page["report"]["groups"]["stack"]) EXPECT_EQ(stack, 0);
+  const nlohmann::json page = page_of(report);
+  for (const nlohmann::json& stack : page["report"]["groups"]["stack"]) EXPECT_EQ(stack, 0);
 }
 
 TEST(PageData, unknown_figures_are_null) {
@@ -154,9 +152,10 @@ TEST(PageData, parts_of_a_device_keep_their_sum) {
   model::Report report = report_with_stacks({});
   report.accounts.push_back({0, std::nullopt, "live_device", 450});
   report.accounts.push_back({0, std::nullopt, "unexplained", -50});
-  const Json page = page_of(report);
+  const nlohmann::json page = page_of(report);
   std::int64_t sum = 0;
-  for (const Json& bytes : page["report"]["accounts"]["bytes"]) sum += bytes.get<std::int64_t>();
+  for (const nlohmann::json& bytes : page["report"]["accounts"]["bytes"])
+    sum += bytes.get<std::int64_t>();
   EXPECT_EQ(sum, 400);
 }
 
@@ -167,10 +166,10 @@ TEST(PageData, slabs_keep_their_addresses) {
   all.page_bytes = 2 << 20;
   report.slab_map.push_back({0, "0x7f6447a00000", 4096, 512, 3});
   report.slab_map.push_back({0, "0x7f6447800000", 4096, 512, 1});
-  const Json map = page_of(report)["report"]["slabs"][0];
+  const nlohmann::json map = page_of(report)["report"]["slabs"][0];
   EXPECT_EQ(map["step"][0].get<std::uint64_t>() * (2 << 20), 0x7f6447800000u);
   EXPECT_EQ(map["step"][1], 1);
-  EXPECT_EQ(map["live"], Json({1, 3}));
+  EXPECT_EQ(map["live"], nlohmann::json({1, 3}));
 }
 
 TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
@@ -191,7 +190,7 @@ TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
   incident.verdict = "device_full_own";
   incident.failed_count = 1;
   incident.advice = "all is live: free \x1b[31m something";
-  const Json summary = page_of(report)["report"]["summary"];
+  const nlohmann::json summary = page_of(report)["report"]["summary"];
   ASSERT_GE(summary.size(), 3u);
   const std::string title = summary[0]["title"];
   EXPECT_TRUE(title.starts_with("OUT OF MEMORY ")) << title;
@@ -230,7 +229,7 @@ TEST(PageData, lost_memory_is_headed_as_a_leak) {
   report.leaks.count = 2;
   report.leak_groups[0].lost_count = 1;
   report.leak_groups[0].lost_bytes = 256;
-  const Json summary = page_of(report)["report"]["summary"];
+  const nlohmann::json summary = page_of(report)["report"]["summary"];
   ASSERT_GE(summary.size(), 3u);
   EXPECT_EQ(summary[2]["title"], "LEAKS: 512 B in 2 allocations never freed");
 }
@@ -240,14 +239,14 @@ TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
   report.steps.push_back({1, 5'000'000, "warm up", 7'000'000});
   report.steps.push_back({2, 9'000'000, std::nullopt, std::nullopt});
   report.allocation_sites.push_back({"device", "cudaMalloc", 0, 1, 7, 4096});
-  const Json page = page_of(report);
-  const Json& steps = page["report"]["steps"];
-  EXPECT_EQ(steps["number"], Json({1, 2}));
-  EXPECT_EQ(steps["time"], Json({5000, 9000}));
+  const nlohmann::json page = page_of(report);
+  const nlohmann::json& steps = page["report"]["steps"];
+  EXPECT_EQ(steps["number"], nlohmann::json({1, 2}));
+  EXPECT_EQ(steps["time"], nlohmann::json({5000, 9000}));
   EXPECT_EQ(page["strings"][steps["name"][0].get<std::size_t>()], "warm up");
   EXPECT_EQ(steps["name"][1], 0);
-  EXPECT_EQ(steps["name_end"], Json({7000, nullptr}));
-  const Json& allocated = page["report"]["allocated"];
+  EXPECT_EQ(steps["name_end"], nlohmann::json({7000, nullptr}));
+  const nlohmann::json& allocated = page["report"]["allocated"];
   EXPECT_EQ(functions_of(page, allocated["stack"][0]),
             (std::vector<std::string>{"step_2", "step_1"}));
   EXPECT_EQ(allocated["bytes"][0], 4096);
