@@ -11,7 +11,7 @@
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/asking_modules.hpp"
-#include "runtime_hooks/rescue/incident_facts.hpp"
+#include "runtime_hooks/rescue/device_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"
 
 namespace cuwarden::rescue {

@@ -8,7 +8,7 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/caller_tables.hpp"
-#include "shim/probes/incident_facts.hpp"
+#include "shim/probes/facts_outside_driver.hpp"
 #include "shim/process/reports.hpp"
 #include "shim/process/seccomp_watch.hpp"
 #include "shim/process/stack_room.hpp"

@@ -29,7 +29,7 @@
 #include "shim/interpose/early_lookups.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/policy/host_process.hpp"
-#include "shim/policy/pool_policy.hpp"
+#include "shim/policy/pool_settings.hpp"
 #include "shim/policy/serving_notices.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"

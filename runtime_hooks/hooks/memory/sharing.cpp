@@ -1,7 +1,7 @@
 // Memory that another process or another API owns. The record belongs to the call that opens it.
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooks.hpp"
-#include "runtime_hooks/hooks/memory/queries.hpp"
+#include "runtime_hooks/hooks/memory/driver_questions.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 

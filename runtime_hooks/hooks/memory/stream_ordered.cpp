@@ -2,7 +2,7 @@
 // calls make graph nodes instead, which graph_memory.cpp records.
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/hooks/graphs/graph_memory.hpp"
-#include "runtime_hooks/hooks/memory/queries.hpp"
+#include "runtime_hooks/hooks/memory/driver_questions.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 
 namespace cuwarden::hooks {

@@ -1,4 +1,4 @@
-#include "shim/policy/pool_policy.hpp"
+#include "shim/policy/pool_settings.hpp"
 
 #include <algorithm>
 

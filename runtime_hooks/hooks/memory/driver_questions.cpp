@@ -1,4 +1,4 @@
-#include "runtime_hooks/hooks/memory/queries.hpp"
+#include "runtime_hooks/hooks/memory/driver_questions.hpp"
 
 #include "runtime_hooks/core/errno_guard.hpp"
 

@@ -1,4 +1,4 @@
-#include "shim/probes/incident_facts.hpp"
+#include "shim/probes/facts_outside_driver.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "runtime_hooks/rescue/incident_facts.hpp"
+#include "runtime_hooks/rescue/device_facts.hpp"
 
 #include <algorithm>
 
