@@ -16,15 +16,6 @@ namespace {
 
 using Frames = std::vector<const model::Frame*>;
 
-// Returns the path of a source file as people read it: with one folder, such as
-// "samples/churn.cpp"; all of the path if the style shows full stacks.
-std::string_view shown_path(std::string_view path, const Style& style) {
-  if (style.shows_full_stacks()) return path;
-  const std::size_t file = path.size() - file_name(path).size();
-  if (file == 0) return path;
-  return path.substr(path.substr(0, file - 1).rfind('/') + 1);
-}
-
 // A frame in words: where its code is, and the function that the code belongs to.
 struct FrameWords {
   std::string location, function;  // function: empty if it is unknown
@@ -32,7 +23,8 @@ struct FrameWords {
 
 // Returns the frame's words: file and line, or else module and offset, or else the code's address.
 FrameWords words_of(const IndexedReport& report, const model::Frame& frame, const Style& style) {
-  FrameWords words{std::string(shown_path(text_or(frame.file, ""), style)),
+  const std::string path = text_or(frame.file, "");
+  FrameWords words{std::string(style.shows_full_stacks() ? path : with_one_folder(path)),
                    text_or(frame.function, "")};
   if (!style.shows_full_stacks()) words.function = short_name(words.function);
   if (!words.location.empty()) {

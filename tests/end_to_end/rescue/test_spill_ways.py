@@ -18,9 +18,9 @@ MADE = {
 @pytest.mark.parametrize("make", MADE)
 @pytest.mark.parametrize("free", ["", "async", "thread", "capture", "beside", "elsewhere"])
 def test_each_way_to_ask_for_device_memory_spills(workspace, make, free):
-    options = [f"make={make}", f"free={free}"]
+    options = [f"make={make}", f"free={free}", f"bytes={70 * MIB + 12345}"]
     plain = workspace.run([POINTER, *options], spilling(), shim=False)
-    run = workspace.run([POINTER, *options, "leave=90"], spilling())
+    run = workspace.run([POINTER, *options, "leave=68"], spilling())
     assert but_the_last(run) == but_the_last(plain)
     facts = run.last_line
     assert facts["served"] == 1 and facts["free_after"] == facts["free_before"]
