@@ -52,6 +52,10 @@ class Snapshot final : public CommonFile {
         events[incident->second->device].push_back(
             {incident->second->time_ns.value_or(0), nullptr, incident->second, *fact.value});
     }
+    const bool is_empty =
+        std::ranges::all_of(events, [](const auto& of) { return of.second.empty(); });
+    // A viewer has nothing to choose, and may fail, if no device has any event.
+    if (is_empty && events.empty()) events[0];
     start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
     // Host memory, which has no number, is the process's last device.
     const std::uint64_t first = devices_;
@@ -66,6 +70,7 @@ class Snapshot final : public CommonFile {
       const bool is_host = devices_ == host;
       const auto found = events.find(is_host ? model::MaybeId() : static_cast<model::Id>(number));
       traces_.empty_list();
+      if (is_empty && number == 0) add_empty_event(report);
       if (found != events.end()) add_events(report, found->second);
       traces_.append();
     }
@@ -91,31 +96,58 @@ class Snapshot final : public CommonFile {
   }
 
  private:
-  // Adds the events of the device `devices_`, with the segments that they make.
+  // Adds the events of the device `devices_`, with the segments that they make. A segment has an
+  // event of its own, from which viewers know when it was made and by which call stack.
   void add_events(const IndexedReport& report, std::vector<Event>& events) {
     std::ranges::stable_sort(events, {}, &Event::time_ns);
     std::uint64_t address = first_address;
     for (const Event& event : events) {
-      traces_.empty_dictionary();
-      traces_.entry("action", event.group != nullptr ? "alloc" : "oom");
-      if (event.group != nullptr) {
-        traces_.entry("addr", address);
-        traces_.entry("size", *event.group->bytes);
-      } else {
+      const std::uint64_t time_us = (start_ns_ + event.time_ns) / 1000;
+      if (event.group == nullptr) {
+        begin_event("oom", event.incident->bytes.value_or(0), time_us);
         traces_.entry("device_free", event.free_bytes);
-        traces_.entry("size", event.incident->bytes.value_or(0));
+        traces_.text("frames");
+        add_frames(report, *event.incident);
+        end_event();
+        continue;
       }
-      traces_.entry("stream", std::uint64_t{0});
-      traces_.entry("time_us", (start_ns_ + event.time_ns) / 1000);
+      const std::uint64_t bytes = *event.group->bytes;
+      begin_event("segment_alloc", bytes, time_us);
+      traces_.entry("addr", address);
       traces_.text("frames");
-      const std::uint32_t frames = event.group != nullptr ? add_frames(report, *event.group)
-                                                          : add_frames(report, *event.incident);
-      traces_.set_item();
-      traces_.append();
-      if (event.group == nullptr) continue;
+      const std::uint32_t frames = add_frames(report, *event.group);
+      end_event();
+      begin_event("alloc", bytes, time_us);
+      traces_.entry("addr", address);
+      traces_.text("frames");
+      traces_.kept(frames);
+      end_event();
       add_segment(address, *event.group, frames);
-      address += *event.group->bytes + between_segments;
+      address += bytes + between_segments;
     }
+  }
+  // Adds an event that says that the report has no live memory and no refused request to show.
+  void add_empty_event(const IndexedReport& report) {
+    begin_event("snapshot", 0, start_ns_ / 1000);
+    traces_.entry("addr", std::uint64_t{0});
+    traces_.text("frames");
+    traces_.empty_list();
+    add_dictionary("no live memory", words_of_process(*report), 0);
+    traces_.append();
+    end_event();
+  }
+  // Puts an event onto the stack; its address and frames are still to be added.
+  void begin_event(const char* action, std::uint64_t bytes, std::uint64_t time_us) {
+    traces_.empty_dictionary();
+    traces_.entry("action", action);
+    traces_.entry("size", bytes);
+    traces_.entry("stream", std::uint64_t{0});
+    traces_.entry("time_us", time_us);
+  }
+  // Adds the event to the device's list. Its key "frames" and the list of frames lie on the stack.
+  void end_event() {
+    traces_.set_item();
+    traces_.append();
   }
 
   void add_segment(std::uint64_t address, const model::LeakGroup& group, std::uint32_t frames) {
@@ -153,20 +185,29 @@ class Snapshot final : public CommonFile {
   }
 
   // Puts the list of the group's frames into the traces, and returns the number under which it is
-  // kept. A last frame says what the memory is: memory_viz shows no other words.
+  // kept. A frame in front of the others says what the memory is: memory_viz shows no other words.
   std::uint32_t add_frames(const IndexedReport& report, const model::LeakGroup& group) {
     std::string words = std::to_string(group.count.value_or(0)) + " x " + printable(group.kind);
     if (group.api) words += " by " + printable(*group.api);
-    return add_frames(report, group.stack, words);
+    return add_frames(report, group.stack, words + where(group.device));
   }
   std::uint32_t add_frames(const IndexedReport& report, const model::Incident& incident) {
-    std::string words = "refused: " + printable(incident.verdict);
+    const std::uint64_t repeats = incident.repeats.value_or(0);
+    std::string words = repeats == 0 ? "" : std::to_string(repeats + 1) + " x ";
+    words += "refused: " + printable(incident.verdict);
     if (incident.api) words += ", " + printable(*incident.api);
-    return add_frames(report, incident.stack, words + ", " + printable(incident.outcome));
+    words += ", " + printable(incident.outcome);
+    if (!incident.bytes) words += ", size not recorded";
+    return add_frames(report, incident.stack, words + where(incident.device));
+  }
+  static std::string where(model::MaybeId device) {
+    return device ? ", on GPU " + std::to_string(*device) : ", on the host";
   }
   std::uint32_t add_frames(const IndexedReport& report, model::MaybeId id,
                            const std::string& words) {
     traces_.empty_list();
+    add_dictionary(words, words_of_process(*report), 0);
+    traces_.append();
     const model::Stack* const stack = report.stack(id);
     if (stack == nullptr || stack->frames.empty()) {
       add_named_frame(unrecorded_stack);
@@ -174,8 +215,6 @@ class Snapshot final : public CommonFile {
       for (const model::Id frame : stack->frames) add_frame(report, frame);
       if (stack->truncated) add_named_frame(unrecorded_frames);
     }
-    add_dictionary(words, words_of_process(*report), 0);
-    traces_.append();
     traces_.keep(kept_);
     return kept_++;
   }

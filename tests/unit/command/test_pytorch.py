@@ -73,12 +73,17 @@ def check_as_memory_viz(snapshot):
     for device, events in enumerate(snapshot["device_traces"]):
         times = [event["time_us"] for event in events]
         assert times == sorted(times)
+        made = {event["addr"]: event for event in events if event["action"] == "segment_alloc"}
         allocated = {event["addr"]: event["size"] for event in events if event["action"] == "alloc"}
         blocks = {block["address"]: block["size"] for segment in snapshot["segments"] for block in segment["blocks"]
                   if segment["device"] == device}  # fmt: skip
-        assert allocated == blocks
-        for event in events:
-            assert event["action"] == "alloc" or event["action"] == "oom" and event["device_free"] >= 0
+        assert allocated == blocks == {address: event["size"] for address, event in made.items()}
+        for before, event in zip([None, *events], events):
+            assert event["action"] in ("segment_alloc", "alloc", "oom")
+            # A segment is made at the time of its block, by the same call stack.
+            if event["action"] == "alloc":
+                assert before == event | {"action": "segment_alloc"}
+            assert event["action"] != "oom" or event["device_free"] >= 0
             assert event["size"] > 0 and event["frames"] and event["stream"] == 0
     return active
 
@@ -92,11 +97,11 @@ def test_a_block_has_its_call_stack_and_says_what_it_is(snapshot_of, report):
     (block,) = [block for segment in snapshot_of(report)["segments"] for block in segment["blocks"]
                 if block["size"] == 2048]  # fmt: skip
     assert block["frames"] == [
+        {"name": "2 x pinned by cudaMallocHost, on the host", "filename": "write_sample_report, rank 3, pid 41233 on node-7", "line": 0},
         {"name": "inlined()", "filename": "/src/in.cpp", "line": 7},
         {"name": "outer(int)", "filename": "/src/out.cpp", "line": 8},
         {"name": PRINTABLE, "filename": "lib one.so", "line": 0},
         {"name": "step", "filename": "/home/u/train.py", "line": 41},
-        {"name": "2 x pinned by cudaMallocHost", "filename": "write_sample_report, rank 3, pid 41233 on node-7", "line": 0},
     ]  # fmt: skip
 
 
@@ -104,8 +109,17 @@ def test_a_refused_request_is_an_event_between_the_allocations(snapshot_of, repo
     events = snapshot_of(report)["device_traces"][0]
     (oom,) = [event for event in events if event["action"] == "oom"]
     assert (oom["size"], oom["device_free"], oom["time_us"]) == (1 << 30, 1 << 40, 1795161631_123456)
-    assert oom["frames"][-1]["name"] == "refused: device_full_own, cudaMalloc, failed"
-    assert oom["frames"][-2] == {"name": "step", "filename": "/home/u/train.py", "line": 41}
+    assert oom["frames"][0]["name"].endswith("refused: device_full_own, cudaMalloc, failed, on GPU 0")
+    assert oom["frames"][-1] == {"name": "step", "filename": "/home/u/train.py", "line": 41}
+
+
+@pytest.mark.parametrize("repeats, words", [(0, "refused: "), (4, "5 x refused: ")])
+def test_a_refused_request_says_how_often_it_was_repeated_and_if_its_size_is_unknown(snapshot_of, report, repeats, words):
+    incident = report["incidents"][0] | {"repeats": repeats, "bytes": None}
+    events = snapshot_of(report | {"incidents": [incident]})["device_traces"][0]
+    (oom,) = [event for event in events if event["action"] == "oom"]
+    assert oom["size"] == 0 and oom["frames"][0]["name"].startswith(words + "device_full_own, ")
+    assert oom["frames"][0]["name"].endswith(", failed, size not recorded, on GPU 0")
 
 
 def test_bytes_keep_all_digits(snapshot_of, report):
@@ -120,18 +134,23 @@ def test_frames_are_stored_once(snapshot_of, report):
     groups = [live_groups(report)[0] | {"stack": 95, "bytes": size} for size in (1, 2, 3)]
     snapshot = snapshot_of(report | {"leak_groups": groups})
     stacks = [segment["blocks"][0]["frames"] for segment in snapshot["segments"]]
-    assert len({id(stack[0]) for stack in stacks}) == 1 and len({id(stack) for stack in stacks}) == 3
+    assert len({id(stack[1]) for stack in stacks}) == 1 and len({id(stack) for stack in stacks}) == 3
 
 
 def test_several_reports_have_devices_of_their_own(snapshot_of, report):
     other = report | {"process": report["process"] | {"host": HOSTILE}}
     one, both = check_as_memory_viz(snapshot_of(report)), snapshot_of(report, other)
     assert check_as_memory_viz(both) == one | {device + 3: size for device, size in one.items()}
-    names = {segment["blocks"][0]["frames"][-1]["filename"] for segment in both["segments"] if segment["device"] > 2}
+    names = {segment["blocks"][0]["frames"][0]["filename"] for segment in both["segments"] if segment["device"] > 2}
     assert names == {f"write_sample_report, rank 3, pid 41233 on {PRINTABLE}"}
 
 
-def test_a_report_without_live_memory_is_an_empty_snapshot(snapshot_of, clean_report):
-    report = json.loads(clean_report.read_text()) | {"devices": []}
-    snapshot = snapshot_of(report)
-    assert snapshot == {"device_traces": [], "segments": [], "allocator_settings": {}}
+@pytest.mark.parametrize("lists_devices", [True, False])
+def test_a_report_without_live_memory_has_an_event_that_says_so(snapshot_of, clean_report, lists_devices):
+    report = json.loads(clean_report.read_text())
+    snapshot = snapshot_of(report if lists_devices else report | {"devices": []})
+    first, *others = snapshot["device_traces"]
+    (event,) = first
+    assert (event["action"], event["size"], event["frames"][0]["name"]) == ("snapshot", 0, "no live memory")
+    assert others == [[]] * (len(report["devices"]) - 1 if lists_devices else 0)
+    assert (snapshot["segments"], snapshot["allocator_settings"]) == ([], {})
