@@ -16,7 +16,7 @@ using ledger::Fact;
 
 // A pool's memory comes in chunks, and a chunk goes back only as a whole.
 constexpr std::uint64_t pool_chunk = 32u << 20;
-constexpr std::uint64_t page_bytes = 2u << 20;
+constexpr std::uint64_t device_page_bytes = 2u << 20;
 
 // True if cuwarden's Python module can empty the cache of this library: PyTorch's or CuPy's.
 bool has_reclaimer(std::string_view module) {
@@ -75,7 +75,7 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
                 "run with CUWARDEN_POOL=on in the environment"
           : human_bytes(rounding) +
                 " are lost because requests are rounded up to whole pages: ask for multiples of " +
-                human_bytes(page_bytes) +
+                human_bytes(device_page_bytes) +
                 ", cut small buffers from large ones, or run with CUWARDEN_POOL=on in the "
                 "environment"};
 }

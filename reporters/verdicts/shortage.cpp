@@ -9,7 +9,7 @@ using ledger::Asked;
 using ledger::Fact;
 
 constexpr std::uint64_t mib = 1 << 20;
-constexpr std::uint64_t page_bytes = 2 * mib;
+constexpr std::uint64_t device_page_bytes = 2 * mib;
 // Free bytes that the driver hands out to no request (measured: 8 MiB were refused with 13.06 MiB
 // free; mostly the driver keeps less).
 constexpr std::uint64_t kept_by_driver = 6 * mib;
@@ -29,10 +29,11 @@ Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_o
   total_ = incident().fact(Fact::total_bytes);
   free_ = free_bytes_of(incident());
   const bool by_page = case_.kind != Kind::stream_ordered && incident().bytes > mib;
-  taken_ =
-      by_page ? (incident().bytes + page_bytes - 1) / page_bytes * page_bytes : incident().bytes;
+  taken_ = by_page
+               ? (incident().bytes + device_page_bytes - 1) / device_page_bytes * device_page_bytes
+               : incident().bytes;
   if (incident().asked == Asked::context) taken_ = needed_by_context;
-  needed_ = std::max(taken_, page_bytes) + kept_by_driver;
+  needed_ = std::max(taken_, device_page_bytes) + kept_by_driver;
   // A graph's launch does not say how many bytes it needs.
   if (free_ && incident().asked != Asked::graph) {
     const std::uint64_t usable = *free_ + page_cache();

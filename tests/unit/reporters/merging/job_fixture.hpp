@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "reporters/merging/merger.hpp"
+#include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden::test {
-
-// Nanoseconds of a second, and bytes of a mebibyte.
-inline constexpr std::uint64_t second_ns = 1'000'000'000, mib = 1 << 20;
 
 // Returns the report of the rank `number` of a job, with a leak of `bytes` on a device of its host.
 // `uuid`: that of the device. The rank's pid is 100 + `number`.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/unit/reporters/merging/job_fixture.hpp"
+#include "tests/unit/reporters/text/has.hpp"
 
 namespace cuwarden {
 namespace {
@@ -20,7 +21,7 @@ std::string text_of(const std::vector<model::Report>& reports, std::size_t top =
   return merged_text(test::merged(reports), top, Style(false));
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+using test::has;
 
 TEST(MergedTexts, name_the_rank_that_ran_out_of_memory_first_by_wall_clock) {
   std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8),

@@ -3,11 +3,12 @@
 
 #include "reporters/tables/ledger_report.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
+#include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t second_ns = 1'000'000'000;
+using test::second_ns;
 
 // A program that leaks a block in each of 40 seconds.
 class GrowthEnd : public testing::Test {

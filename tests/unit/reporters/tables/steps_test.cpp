@@ -9,11 +9,14 @@
 #include "reporters/tables/ledger_report.hpp"
 #include "reporters/text/text_report.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
+#include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20, second_ns = 1'000'000'000;
+using test::second_ns;
+
+constexpr std::uint64_t step_bytes = std::uint64_t{1} << 20;
 
 // A program with a step each second, and one group of allocations.
 class Steps : public testing::Test {

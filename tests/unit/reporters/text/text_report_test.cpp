@@ -12,6 +12,7 @@
 #include "reporters/reports/report_file.hpp"
 #include "reporters/words/wall_clock.hpp"
 #include "tests/unit/reporters/sample_ledger.hpp"
+#include "tests/unit/reporters/text/has.hpp"
 
 namespace cuwarden {
 namespace {
@@ -66,9 +67,7 @@ class TextReport : public testing::Test {
   std::string folder;
 };
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using test::has;
 
 TEST_F(TextReport, the_text_says_that_an_allocator_handing_out_parts_cannot_be_looked_into) {
   EXPECT_EQ(text().find("MEMORY OF FRAMEWORKS"), std::string::npos);
