@@ -48,7 +48,9 @@ struct Creation {
 };
 
 // Writes one ledger: a process's allocation records and other facts, in a memory-mapped file. If no
-// file can be made, the ledger is in anonymous memory.
+// file can be made, the ledger is in anonymous memory. The storage itself is hidden, since only the
+// tables may use most of it: callers reach the file and the header by the functions from path() to
+// make_room_ahead().
 class Writer {
  public:
   // Makes and maps a ledger's file. If no file can be made, uses anonymous memory instead
