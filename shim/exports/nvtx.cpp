@@ -36,14 +36,19 @@ char step_range[setting_kinds::path_limit];
 enum class Filled : std::uint32_t { no, under_way, yes };
 constinit std::atomic<Filled> filled{Filled::no};
 
-// Fills step_range once. Returns false if the user has chosen no range.
+// Fills step_range once. Returns false if the user has chosen no range, or if another thread that
+// fills it does not end in time: a signal handler may have interrupted that thread.
 bool read_step_range() noexcept {
   Filled seen = Filled::no;
   if (filled.compare_exchange_strong(seen, Filled::under_way)) {
     step_range_of_environment(step_range);
     filled.store(Filled::yes);
   }
-  while (filled.load() != Filled::yes) sched_yield();
+  constexpr int most_waits = 10'000;
+  for (int i = 0; filled.load() != Filled::yes; ++i) {
+    if (i == most_waits) return false;
+    sched_yield();
+  }
   return step_range[0] != '\0';
 }
 bool is_step(std::string_view name) noexcept {
