@@ -91,6 +91,13 @@ std::optional<std::int64_t> end_realtime_ns(const ReportHead& head) {
   return *start + static_cast<std::int64_t>(head.end_ns);
 }
 
+std::optional<ReportHead> read_report_head(std::string_view text) {
+  if (text.empty() || text.front() != '{') return std::nullopt;
+  HeadParser parser;
+  nlohmann::json::sax_parse(text, &parser);
+  return parser.done() ? std::optional(parser.take()) : std::nullopt;
+}
+
 std::optional<ReportHead> read_report_head(int descriptor) {
   // The longer read is needed only if the command line or paths are long.
   constexpr std::size_t usual_bytes = 4 << 10, most_bytes = 256 << 10;
@@ -106,10 +113,7 @@ std::optional<ReportHead> read_report_head(int descriptor) {
       length += static_cast<std::size_t>(got);
     }
     text.resize(length);
-    if (text.empty() || text.front() != '{') return std::nullopt;
-    HeadParser parser;
-    nlohmann::json::sax_parse(text, &parser);
-    if (parser.done()) return parser.take();
+    if (auto head = read_report_head(std::string_view(text))) return head;
     if (length < wanted) return std::nullopt;
   }
   return std::nullopt;

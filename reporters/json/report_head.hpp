@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace cuwarden {
 
@@ -34,5 +35,8 @@ std::optional<std::int64_t> end_realtime_ns(const ReportHead&);
 // cannot be read, if it is no report of the schema cuwarden.report/1, or if the head is longer than
 // 256 KiB.
 std::optional<ReportHead> read_report_head(int descriptor);
+// Reads the head of a report whose text, or the beginning of it, is `text`. Returns null if the
+// text is no report of the schema cuwarden.report/1, or ends before the head does.
+std::optional<ReportHead> read_report_head(std::string_view text);
 
 }  // namespace cuwarden

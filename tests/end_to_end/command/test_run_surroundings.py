@@ -176,6 +176,22 @@ def test_a_process_that_still_runs_is_said_to_do_so(cuwarden, workspace):
     assert "no report was found" not in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="run searches folders for reports if it is root")
+def test_a_snapshot_of_the_program_is_no_report_of_its_end(cuwarden, workspace):
+    os.mkfifo(workspace.work / "begun")
+    script = (
+        '"$0" wait > begun 2>&1 & pid=$!; head -1 begun > /dev/null; '
+        f'{COMMAND} snapshot -o "$1" $pid > /dev/null; kill -9 $pid; wait $pid'
+    )
+    done = cuwarden(
+        *simulated(workspace, "sh", "-c", script, program("dying"), workspace.reports / "now.json"),
+        cwd=workspace.work,
+    )
+    assert (workspace.reports / "now.json").exists()
+    reports = [line for line in done.stderr.splitlines() if line.startswith("report: ")]
+    assert len(reports) == 1 and "now.json" not in reports[0], done.stderr
+
+
 def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
     """`run` waits for room in a pipe that no process reads."""
     read, write = os.pipe()

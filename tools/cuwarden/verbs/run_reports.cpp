@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "reporters/files/given_file.hpp"
+#include "reporters/json/report_head.hpp"
 #include "reporters/reports/report_policy.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
@@ -125,8 +126,9 @@ class Collection {
     return false;
   }
 
-  // Adds the report if it is of this run, which the run's variable in it shows. Another user's
-  // report is read with that user's rights.
+  // Adds the report if it is of this run, which the run's variable in it shows. A snapshot is left
+  // out: the process has ended since, with another report. Another user's report is read with that
+  // user's rights.
   void search_report(const std::string& path) {
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) return;
@@ -141,6 +143,7 @@ class Collection {
         is_anothers ? ask_as_user(status.st_uid, time_, most_searched_bytes, read).text : read();
     if (content.find(run_paths_.list.substr(run_paths_.list.rfind('/')) + '"') == content.npos)
       return;
+    if (const auto head = read_report_head(content); head && head->running) return;
     add(path, is_anothers ? std::optional(std::move(content)) : std::nullopt);
   }
 
