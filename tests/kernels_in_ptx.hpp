@@ -35,6 +35,27 @@ inline std::string text_of(const std::string& name, int local_bytes) {
 )";
 }
 
+// Returns the PTX text of a kernel that calls malloc(), without the lines of `head`. `entry`: name
+// and parameters of the kernel, such as "_Z4listv()". The text may stand only once in a module.
+inline std::string text_with_malloc(const std::string& entry) {
+  return ".extern .func (.param .b64 memory) malloc (.param .b64 bytes);\n.visible .entry " +
+         entry +
+         R"(
+{
+  .reg .b64 %d<3>;
+  mov.u64 %d1, 256;
+  {
+    .param .b64 bytes;
+    .param .b64 memory;
+    st.param.b64 [bytes], %d1;
+    call.uni (memory), malloc, (bytes);
+    ld.param.b64 %d2, [memory];
+  }
+  ret;
+}
+)";
+}
+
 // Lines at the start of each PTX text: PTX version, oldest GPU on which it runs, size of addresses.
 inline const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
 // PTX text of a module with the kernel `plain`, which needs no local memory.

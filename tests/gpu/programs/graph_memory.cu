@@ -1,46 +1,19 @@
 // Memory of CUDA graphs: nodes that allocate, nodes that free, and stream-ordered calls that a
 // capture turns into nodes. Memory that a graph does not free is live after its launch.
+#include "tests/end_to_end/programs/allocation_calls/memory_nodes.hpp"
 #include "tests/gpu/programs/device_work.cuh"
 
 namespace memory {
 
 using expected::Account;
 
-constexpr std::size_t bytes = std::size_t{4} << 20;
+using memory_nodes::bytes;
+using memory_nodes::on_device;
+
 constexpr std::size_t words = bytes / sizeof(unsigned);
 
-cudaMemAllocNodeParams on_device() {
-  cudaMemAllocNodeParams params{};
-  params.poolProps.allocType = cudaMemAllocationTypePinned;
-  params.poolProps.location.type = cudaMemLocationTypeDevice;
-  params.bytesize = bytes;
-  return params;
-}
-
-void never_launched() {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphExecDestroy(exec));
-  REQUIRE(cudaGraphDestroy(graph));
-}
-
 void launched_and_left(Account& account) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphLaunch(exec, nullptr));
-  account.allocated("graph", bytes);
-  REQUIRE(cudaDeviceSynchronize());
-  work::fill_and_check("a node's memory", params.dptr, words, 1);
+  work::fill_and_check("a node's memory", memory_nodes::launched(account), words, 1);
 }
 
 void freed_by_the_graph(Account& account) {
@@ -136,7 +109,7 @@ void planted(Account& account) {
 int main() {
   const long long before = work::warm_up();
   expected::Account account;
-  memory::never_launched();
+  memory_nodes::never_launched();
   memory::launched_and_left(account);
   memory::freed_by_the_graph(account);
   memory::captured(account);

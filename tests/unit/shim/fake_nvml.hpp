@@ -1,6 +1,8 @@
 // The answers that a test gives to the fake NVML, and the calls that the fake NVML has counted.
 #pragma once
 
+#include <dlfcn.h>
+
 // The answers that a test gives to the fake NVML, and the calls that the fake NVML has counted.
 // Results are nvmlReturn_t: 0 is success.
 struct FakeNvml {
@@ -69,3 +71,16 @@ struct FakeNvml {
 
 // The state of the fake NVML, which it exports for tests.
 extern "C" FakeNvml fake_nvml;
+
+// Loads a fake NVML, which stays loaded, and resets its answers: the device `uuid` (text) is known,
+// and no process uses it. Returns the answers, which belong to the library; null if the library
+// cannot be loaded. `library`: path of its file.
+inline FakeNvml* load_fake_nvml(const char* library, const char* uuid) {
+  void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  auto* const fake =
+      loaded == nullptr ? nullptr : static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
+  if (fake == nullptr) return nullptr;
+  *fake = FakeNvml{};
+  fake->known_uuid = uuid;
+  return fake;
+}

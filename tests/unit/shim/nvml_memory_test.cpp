@@ -18,12 +18,8 @@ class NvmlMemoryTest : public testing::Test {
  protected:
   void use(const char* library) {
     library_ = library;
-    void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(loaded, nullptr) << dlerror();
-    fake_ = static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
-    ASSERT_NE(fake_, nullptr);
-    *fake_ = FakeNvml{};
-    fake_->known_uuid = "MIG-01234567-89ab-cdef-2073-696d646576ff";
+    fake_ = load_fake_nvml(library, "MIG-01234567-89ab-cdef-2073-696d646576ff");
+    ASSERT_NE(fake_, nullptr) << dlerror();
     fake_->whole_result = 0;
     fake_->whole_bytes = 80ull << 30;
   }

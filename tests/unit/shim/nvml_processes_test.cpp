@@ -33,12 +33,8 @@ class DeviceProcesses : public testing::Test {
   // Loads a fake NVML. Its first answers are those of a device that no process uses.
   void use(const char* library) {
     library_ = library;
-    void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(loaded, nullptr) << dlerror();
-    fake_ = static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
-    ASSERT_NE(fake_, nullptr);
-    *fake_ = FakeNvml{};
-    fake_->known_uuid = gpu_text;
+    fake_ = load_fake_nvml(library, gpu_text);
+    ASSERT_NE(fake_, nullptr) << dlerror();
   }
   void compute(std::vector<FakeNvml::Process> processes) {
     std::copy(processes.begin(), processes.end(), fake_->compute);

@@ -1,48 +1,20 @@
 // Memory nodes of graphs: nothing is allocated until a launch. Memory that the graph does not free
 // is live until a call or another graph frees it.
 #include "tests/end_to_end/programs/allocation_calls/calls.hpp"
+#include "tests/end_to_end/programs/allocation_calls/memory_nodes.hpp"
 
 namespace allocation_calls {
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{4} << 20;
-
-cudaMemAllocNodeParams on_device() {
-  cudaMemAllocNodeParams params{};
-  params.poolProps.allocType = cudaMemAllocationTypePinned;
-  params.poolProps.location.type = cudaMemLocationTypeDevice;
-  params.poolProps.location.id = 0;
-  params.bytesize = bytes;
-  return params;
-}
+using memory_nodes::bytes;
+using memory_nodes::on_device;
 
 }  // namespace
 
-void graph_never_launched(Account&) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphExecDestroy(exec));
-  REQUIRE(cudaGraphDestroy(graph));
-}
+void graph_never_launched(Account&) { memory_nodes::never_launched(); }
 
-void graph_launched(Account& account) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphLaunch(exec, nullptr));
-  account.allocated("graph", bytes);
-  REQUIRE(cudaDeviceSynchronize());
-}
+void graph_launched(Account& account) { memory_nodes::launched(account); }
 
 void graph_freed(Account& account) {
   cudaGraph_t graph = nullptr;

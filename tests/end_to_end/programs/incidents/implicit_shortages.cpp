@@ -15,6 +15,7 @@
 #include <string>
 
 #include "tests/end_to_end/programs/incidents/shortages.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace shortages {
 namespace {
@@ -22,45 +23,11 @@ namespace {
 // The array is written at an index that is known only when the kernel runs, so that no compiler can
 // do without it.
 std::string code_with(std::size_t local_bytes, std::size_t variable_bytes) {
-  std::string code = ".version 7.0\n.target sm_70\n.address_size 64\n";
+  std::string code = cuwarden::kernels::head;
   if (variable_bytes != 0)
     code += ".visible .global .align 16 .b8 table[" + std::to_string(variable_bytes) + "];\n";
-  code += ".visible .entry needy(.param .u64 result, .param .u32 at)\n{\n";
-  code += "  .local .align 16 .b8 work[" + std::to_string(local_bytes) + "];\n";
-  return code + R"(  .reg .b32 %r<4>;
-  .reg .b64 %d<6>;
-  ld.param.u64 %d1, [result];
-  ld.param.u32 %r1, [at];
-  mov.u64 %d2, work;
-  cvt.u64.u32 %d3, %r1;
-  add.s64 %d4, %d2, %d3;
-  st.local.u32 [%d4], %r1;
-  ld.local.u32 %r2, [%d2+64];
-  cvta.to.global.u64 %d1, %d1;
-  st.global.u32 [%d1], %r2;
-  ret;
+  return code + cuwarden::kernels::text_of("needy", static_cast<int>(local_bytes));
 }
-)";
-}
-
-const char code_with_heap[] = R"(.version 7.0
-.target sm_70
-.address_size 64
-.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
-.visible .entry needy(.param .u64 result, .param .u32 at)
-{
-  .reg .b64 %d<3>;
-  mov.u64 %d1, 256;
-  {
-    .param .b64 bytes;
-    .param .b64 memory;
-    st.param.b64 [bytes], %d1;
-    call.uni (memory), malloc, (bytes);
-    ld.param.b64 %d2, [memory];
-  }
-  ret;
-}
-)";
 
 bool by_driver() { return text("api", "runtime") == "driver"; }
 
@@ -127,7 +94,9 @@ void launch_without_room() {
 void heap_without_room(std::size_t bytes) {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
-  if (load(module, code_with_heap) != CUDA_SUCCESS ||
+  if (load(module, cuwarden::kernels::head + cuwarden::kernels::text_with_malloc(
+                                                 "needy(.param .u64 result, .param .u32 at)")) !=
+          CUDA_SUCCESS ||
       cuModuleGetFunction(&kernel, module, "needy") != CUDA_SUCCESS)
     return;
   leave(number("room", 64) * MiB);

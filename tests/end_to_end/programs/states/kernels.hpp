@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "tests/kernels_in_ptx.hpp"
+
 // PTX text with a variable of 4 MiB and the kernel `short`, which needs no memory.
 inline constexpr char code_with_table[] = R"(
 .version 7.0
@@ -16,24 +18,6 @@ inline constexpr char code_with_table[] = R"(
 // malloc(). `more`: PTX text of further kernels; may be empty. The kernels' names are mangled as
 // nvcc does.
 inline std::string code_with(const char* more) {
-  return std::string(R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.extern .func (.param .b64 memory) malloc (.param .b64 bytes);
-.visible .entry _Z5shortv() { ret; }
-.visible .entry _Z4listv()
-{
-  .reg .b64 %d<3>;
-  mov.u64 %d1, 256;
-  {
-    .param .b64 bytes;
-    .param .b64 memory;
-    st.param.b64 [bytes], %d1;
-    call.uni (memory), malloc, (bytes);
-    ld.param.b64 %d2, [memory];
-  }
-  ret;
-}
-)") + more;
+  return cuwarden::kernels::head + ".visible .entry _Z5shortv() { ret; }\n" +
+         cuwarden::kernels::text_with_malloc("_Z4listv()") + more;
 }
