@@ -174,7 +174,7 @@ struct LeakGroup {
   std::optional<std::array<Figure, 4>> count_by_quarter;
   // Result of the search for pointers to the group's live allocations (struct PointerSearch).
   // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has
-  // only pointers behind its start. "unknown": neither holds, and the search was not complete.
+  // only pointers into its middle. "unknown": neither holds, and the search was not complete.
   // "reachable": pointers to all were found. Allocations made after the search do not count. Null:
   // no search was made, or the report is older than this field.
   Text reachability;

@@ -50,7 +50,7 @@ std::string reachability_of(const model::LeakGroup& group, const Style& style) {
   if (lost != 0)
     return style.red(lost >= count ? "lost"
                                    : human_count(lost) + " of " + human_count(count) + " lost");
-  if (group.interior_count.value_or(0) != 0) return "only pointers behind its start";
+  if (group.interior_count.value_or(0) != 0) return "only pointers into its middle";
   return group.reachable_count.value_or(0) >= std::max<std::uint64_t>(count, 1) ? "reachable" : "";
 }
 

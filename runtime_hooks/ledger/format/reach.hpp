@@ -11,7 +11,7 @@ namespace cuwarden {
 enum class Reach : std::uint8_t {
   not_looked_for,  // no search was made, or the allocation was made after it
   reachable,       // a pointer to the allocation's start, or its handle, was found
-  interior,        // only pointers into the allocation, behind its start, were found
+  interior,        // only pointers into its middle were found
   lost,            // no pointer was found
   unknown,         // the search was not complete
 };
