@@ -14,11 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/pool/units.hpp"
+
 namespace cuwarden::pool {
 
-// Numbers of bytes: of a mebibyte, of a page of the pool, and of the memory that spilling leaves to
-// the device (`kept`).
-inline constexpr std::uint64_t MiB = std::uint64_t{1} << 20, page = 2 * MiB, kept = 64 * MiB;
+// Bytes of the memory that spilling leaves to the device.
+inline constexpr std::uint64_t kept = 64 * MiB;
 
 // Physical memory that the driver has made (cuMemCreate).
 struct Handle {

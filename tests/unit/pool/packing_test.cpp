@@ -8,10 +8,12 @@
 #include <random>
 #include <vector>
 
+#include "tests/unit/pool/units.hpp"
+
 namespace cuwarden::pool {
 namespace {
 
-constexpr std::uint64_t base = std::uint64_t{1} << 40, KiB = 1024, MiB = 1024 * KiB, page = 2 * MiB;
+constexpr std::uint64_t base = std::uint64_t{1} << 40;
 
 TEST(Packing, a_request_that_does_not_fit_is_refused_and_the_hole_stays) {
   Packing all;

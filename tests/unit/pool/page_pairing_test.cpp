@@ -31,7 +31,7 @@ TEST(PagePairing, a_plan_saves_what_an_exhaustive_first_fit_saves) {
     const std::uint32_t blocks = 2048 / filled.kib, steps = PageSteps::count / blocks;
     std::vector<PageSteps> in_use;
     std::uint64_t live = 0;
-    for (std::size_t page = 0; page < pages; ++page) {
+    for (std::size_t i = 0; i < pages; ++i) {
       PageSteps taken;
       for (std::uint32_t block = 0; block < blocks; ++block) {
         if (random() % 100 >= filled.live_percent) continue;
@@ -48,9 +48,9 @@ TEST(PagePairing, a_plan_saves_what_an_exhaustive_first_fit_saves) {
 
     // Pages of one target have no step in common.
     std::vector<PageSteps> targets(plan.targets);
-    for (std::size_t page = 0; page < in_use.size(); ++page) {
-      ASSERT_FALSE(targets.at(plan.target_of[page]).meets(in_use[page]));
-      targets[plan.target_of[page]].take(in_use[page]);
+    for (std::size_t i = 0; i < in_use.size(); ++i) {
+      ASSERT_FALSE(targets.at(plan.target_of[i]).meets(in_use[i]));
+      targets[plan.target_of[i]].take(in_use[i]);
     }
   }
 }

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/pool/units.hpp"
+
 namespace cuwarden::pool {
 namespace {
-
-constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
 
 struct HostDriver {
   std::mutex lock;
@@ -21,35 +21,35 @@ struct HostDriver {
   std::uint64_t next = std::uint64_t{1} << 40, calls = 0, errors = 0;
   double fail_share = 0;
   std::mt19937 random{3};
-} driver;
+} host;
 
 CUresult host_alloc(void** out, size_t bytes, unsigned) {
-  const std::lock_guard held(driver.lock);
-  ++driver.calls;
-  if (std::uniform_real_distribution<>(0, 1)(driver.random) < driver.fail_share)
+  const std::lock_guard held(host.lock);
+  ++host.calls;
+  if (std::uniform_real_distribution<>(0, 1)(host.random) < host.fail_share)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  driver.next += 2 * bytes;
-  driver.locked[driver.next] = bytes;
-  *out = reinterpret_cast<void*>(driver.next);
+  host.next += 2 * bytes;
+  host.locked[host.next] = bytes;
+  *out = reinterpret_cast<void*>(host.next);
   return CUDA_SUCCESS;
 }
 CUresult alloc_host_of_its_own(void** out, size_t bytes) { return host_alloc(out, bytes, 0); }
 CUresult free_host(void* address) {
-  const std::lock_guard held(driver.lock);
-  driver.errors += driver.locked.erase(reinterpret_cast<std::uint64_t>(address)) == 0 ? 1 : 0;
+  const std::lock_guard held(host.lock);
+  host.errors += host.locked.erase(reinterpret_cast<std::uint64_t>(address)) == 0 ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
 class PinnedPoolTest : public testing::Test {
  protected:
   PinnedPoolTest() {
-    driver.locked.clear();
-    driver.calls = driver.errors = 0;
-    driver.fail_share = 0;
+    host.locked.clear();
+    host.calls = host.errors = 0;
+    host.fail_share = 0;
     real.cuMemHostAlloc = host_alloc;
     real.cuMemFreeHost = free_host;
   }
-  ~PinnedPoolTest() override { EXPECT_EQ(driver.errors, 0u); }
+  ~PinnedPoolTest() override { EXPECT_EQ(host.errors, 0u); }
   std::uint64_t allocate(std::uint64_t bytes, unsigned flags = 0, std::uint64_t context = 7) {
     return pool.allocate(real, ContextId{context}, flags, bytes, now);
   }
@@ -66,18 +66,18 @@ class PinnedPoolTest : public testing::Test {
 TEST_F(PinnedPoolTest, many_small_requests_take_one_piece_of_the_driver) {
   std::vector<std::uint64_t> all;
   for (int i = 0; i < 500; ++i) all.push_back(allocate(4 * KiB));
-  EXPECT_EQ(driver.calls, 1u);
+  EXPECT_EQ(host.calls, 1u);
   EXPECT_EQ(pool.served_count(), 500u);
   EXPECT_EQ(pool.around(all[3] + 4 * KiB - 1)->block.start, all[3]);
   for (const std::uint64_t address : all) EXPECT_TRUE(free(address));
   EXPECT_FALSE(free(all[0]));
   for (int i = 0; i < 500; ++i) EXPECT_NE(allocate(4 * KiB), 0u);
-  EXPECT_EQ(driver.calls, 1u);
+  EXPECT_EQ(host.calls, 1u);
 }
 
 TEST_F(PinnedPoolTest, other_flags_and_other_contexts_have_pieces_of_their_own) {
   allocate(KiB, 0), allocate(KiB, 4), allocate(KiB, 0, 8);
-  EXPECT_EQ(driver.calls, 3u);
+  EXPECT_EQ(host.calls, 3u);
   pool.set_ending(ContextId{7}, true);
   pool.context_ended(ContextId{7});
   EXPECT_EQ(pool.held_bytes(), 4 * MiB) << "the other context's";
@@ -110,7 +110,7 @@ TEST_F(PinnedPoolTest, an_address_may_be_given_out_again_before_the_end_of_its_c
   const std::uint64_t before = allocate(KiB);
   pool.set_ending(ContextId{7}, true);
   EXPECT_FALSE(pool.has(before));
-  driver.next = before - 2 * 4 * MiB;
+  host.next = before - 2 * 4 * MiB;
   const std::uint64_t again = allocate(KiB, 0, 8);
   ASSERT_EQ(again, before);
   pool.context_ended(ContextId{7});
@@ -154,7 +154,7 @@ TEST_F(PinnedPoolTest, idle_pieces_are_given_back) {
   free(gone);
   EXPECT_EQ(pool.give_back(real, 99), 0u);
   EXPECT_EQ(pool.give_back(real, 100), 20 * MiB);
-  EXPECT_EQ(driver.locked.size(), 1u);
+  EXPECT_EQ(host.locked.size(), 1u);
   EXPECT_FALSE(pool.has(gone)) << "the driver may hand out the address again";
   EXPECT_TRUE(pool.has(kept));
 }
@@ -173,7 +173,7 @@ TEST_F(PinnedPoolTest, a_deferred_block_is_not_handed_out) {
 }
 
 TEST_F(PinnedPoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
-  driver.fail_share = 0.1;
+  host.fail_share = 0.1;
   std::atomic<int> wrong{0};
   std::vector<std::thread> all;
   for (int thread = 0; thread < 8; ++thread)
@@ -197,7 +197,7 @@ TEST_F(PinnedPoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) 
   for (std::thread& thread : all) thread.join();
   EXPECT_EQ(wrong.load(), 0);
   pool.give_back(real, UINT64_MAX);
-  EXPECT_TRUE(driver.locked.empty());
+  EXPECT_TRUE(host.locked.empty());
 }
 
 }  // namespace

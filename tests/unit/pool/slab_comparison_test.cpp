@@ -15,9 +15,9 @@ namespace cuwarden::pool {
 namespace {
 
 // A random program, which makes the same calls on the pool and on the model.
-class Program {
+class RandomProgram {
  public:
-  explicit Program(std::uint64_t seed) : random_(seed) {
+  explicit RandomProgram(std::uint64_t seed) : random_(seed) {
     driver = std::make_unique<Driver>();
     driver->free_bytes = std::uint64_t{64} << 30;
     least_ = std::uint64_t{512} << below(11);
@@ -98,7 +98,7 @@ TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_l
   double worst = 0, sum_of_shares = 0;
   std::uint64_t worst_seed = 0;
   for (std::uint64_t seed = from; seed < from + programs; ++seed) {
-    Program program(seed);
+    RandomProgram program(seed);
     program.run(10'000);
     program.settle();
     const auto model = static_cast<double>(program.model_bytes());

@@ -123,15 +123,15 @@ TEST_F(LeftOutTest, memory_is_not_moved_if_the_driver_cannot_tell_that_a_context
 }
 
 TEST_F(LeftOutTest, the_pools_know_why_a_request_is_not_spilled) {
-  tracking::Allocation request{.kind = Kind::device, .bytes = 8 * pool::MiB};
+  tracking::Allocation asked{.kind = Kind::device, .bytes = 8 * pool::MiB};
   const tracking::CurrentContext now{here, device};
-  EXPECT_EQ(pools.spill_obstacle(request, now, device), LeftOut::none);
-  EXPECT_EQ(pools.spill_obstacle(request, now, DeviceOrdinal{1}), LeftOut::other_device);
-  request.kind = Kind::stream_ordered;
-  EXPECT_EQ(pools.spill_obstacle(request, now, device), LeftOut::memory_pool)
+  EXPECT_EQ(pools.spill_obstacle(asked, now, device), LeftOut::none);
+  EXPECT_EQ(pools.spill_obstacle(asked, now, DeviceOrdinal{1}), LeftOut::other_device);
+  asked.kind = Kind::stream_ordered;
+  EXPECT_EQ(pools.spill_obstacle(asked, now, device), LeftOut::memory_pool)
       << "the driver does not tell the device's memory pool";
-  request.bytes = pool::Spill::largest_shared_bytes;
-  EXPECT_EQ(pools.spill_obstacle(request, now, device), LeftOut::too_small);
+  asked.bytes = pool::Spill::largest_shared_bytes;
+  EXPECT_EQ(pools.spill_obstacle(asked, now, device), LeftOut::too_small);
 }
 
 TEST_F(LeftOutTest, a_request_that_is_spilled_after_a_vain_wait_of_another_did_not_wait_again) {
