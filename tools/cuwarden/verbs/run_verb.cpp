@@ -195,9 +195,9 @@ std::string why_no_report(const RunVerb& verb, std::optional<int> signal) {
   return "no report was found: as far as is known, no process made a CUDA call that reached the "
          "driver and could keep records of it here" +
          end +
-         ". Not known are processes that were started without this environment (env -i, sudo, "
-         "ssh), or that changed their root folder (chroot), their limits (open files, file sizes) "
-         "or their system calls (seccomp) before";
+         ". cuwarden does not see processes that were started without this environment (env -i, "
+         "sudo, ssh), or that first changed their root folder (chroot), their limits (open files, "
+         "file sizes) or their system calls (seccomp)";
 }
 
 // Returns the folders in which processes with this environment leave ledgers and reports.
