@@ -15,7 +15,7 @@ const modules = path.join(libraries, 'node_modules');
 // The package of the one platform on which cuwarden is built has the program alone.
 const esbuild = path.join(modules, '@esbuild', 'linux-x64', 'bin', 'esbuild');
 
-// The largest page without data, in bytes.
+// Most bytes that the page may have without data.
 const mostBytes = 150 * 1024;
 
 function bundled(entry) {

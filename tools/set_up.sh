@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The set-up that tools/quickstart and tools/test share: Debian packages, then a build folder. To be
-# sourced, in the repository's root; stops the script with one clear line where it cannot go on.
+# Functions that set up a build folder, for the scripts of this folder: Debian packages, then Meson. A
+# script sources the file in the repository's root. A function that fails stops the script with one line.
 
 # shellcheck disable=SC2034 # for those who source this
 build_packages=(g++ meson ninja-build pkg-config nlohmann-json3-dev libspdlog-dev libfmt-dev
@@ -13,7 +13,7 @@ stop() {
   exit "${2:-1}"
 }
 
-# is_installed PACKAGE: true if it is, or if another installed package provides it, as some packages of
+# is_installed PACKAGE: true if the package is installed, or if another installed package provides it, as some packages of
 # nodejs provide npm.
 is_installed() {
   dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$' ||
@@ -22,7 +22,8 @@ is_installed() {
       END { exit !found }'
 }
 
-# Installs what is missing, or says what is and stops (status 2) where we may not install.
+# need_packages PACKAGE...: installs packages that are missing. Without the right to do so, names them and
+# stops with status 2.
 need_packages() {
   local package missing=()
   if ! command -v dpkg-query >/dev/null; then
@@ -42,7 +43,7 @@ need_packages() {
     stop 'apt-get install failed'
 }
 
-# set_up_folder FOLDER [MESON-ARGUMENT...]: configures it unless it is there already.
+# set_up_folder FOLDER [MESON-ARGUMENT...]: configures the build folder unless it is configured already.
 set_up_folder() {
   local folder=$1
   shift
@@ -52,7 +53,7 @@ set_up_folder() {
   fi
 }
 
-# build_folder FOLDER [TARGET...]: everything, where no target is named.
+# build_folder FOLDER [TARGET...]: builds the targets; without targets, everything.
 build_folder() {
   say "Building $1"
   ninja -C "$@" || stop "the build of $1 failed (see above)"

@@ -185,7 +185,7 @@ export function accountsSection(page: Page, report: RawReport): HTMLElement {
       text: incident === null ? last : `at incident ${incident}, ${moment(report.process, incidents.time[incidents.id.indexOf(incident)] ?? null)}`,
     }));
     if (peak !== null) options.push({ value: 'peak', text: `at the peak of live memory, ${moment(report.process, peak.time)}` });
-    // The first incident is shown at first, or the last reading if there is no incident.
+    // Until the user chooses, the bar shows the first incident, or the last reading if there is no incident.
     const first = moments.find((incident) => incident !== null) ?? 'end';
     drawBar(report, at, first, peak, holder);
     return [h('div', { class: 'device' },

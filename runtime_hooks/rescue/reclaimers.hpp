@@ -134,7 +134,7 @@ class Reclaimers {
     // The memory that the slot's last call is to give back, and the end of the wait for the call.
     // Without meaning before the slot's first call.
     Wanted wanted{};
-    Answer answer{};              // how the slot's last call ended; without meaning before
+    Answer answer{};              // end of the slot's last call; without meaning before
     std::size_t given_back = 0;   // bytes that the reclaimer freed in the slot's last call
     Reclaimers* owner = nullptr;  // the object of which this slot is a part
     // Number of calls of the slot's reclaimers that have ended.

@@ -161,7 +161,7 @@ struct Rescue {
   const RefusedCall& call;  // the refused request, and the objects that serve it
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
-  const Settings& settings;  // which rungs may be tried, and for how long
+  const Settings& settings;  // rungs that may be tried, and their time limits
   // The last failures of rescues and waits on the request's device. The rungs that wait store in
   // this object when a wait in vain has ended.
   EarlierFailures& earlier;

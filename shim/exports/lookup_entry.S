@@ -1,9 +1,10 @@
 # dlsym, dlvsym, dlopen and dlmopen as the program sees them.
 #
-# The real functions look at their return address to know who asks (RTLD_NEXT, RTLD_DEFAULT, the
-# caller's RUNPATH, its namespace). So they must be entered by a jump, with the caller's return
-# address still on the stack. Each entry asks a C++ function first, which returns in rax where to
-# jump to, or null; in rdx the result (null case) or the new second argument (dlopen).
+# The real functions find the calling library by their return address: RTLD_NEXT, RTLD_DEFAULT, RUNPATH
+# and namespaces depend on it. So an entry jumps to the real function, with the caller's return address
+# still on the stack. Before, it calls a C++ function of lookup.cpp. That function returns in rax the
+# address to jump to, or null. If rax is null, rdx has the result for the caller. Otherwise rdx has the new
+# second argument of dlopen, and no meaning for the other functions.
 
     .text
 
@@ -37,7 +38,7 @@
 # void* dlsym(void* handle, const char* name)
 ENTRY dlsym
     SAVE_ARGUMENTS
-    movq 24(%rsp), %rdx             # who asks
+    movq 24(%rsp), %rdx             # return address of the caller
     call cuwarden_before_dlsym
     RESTORE_ARGUMENTS
     testq %rax, %rax

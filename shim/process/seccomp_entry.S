@@ -1,8 +1,8 @@
 # prctl and syscall as the program sees them, and as the shim itself calls them.
 #
-# Both take a number of arguments that depends on the first one. A call is therefore passed on by a
-# jump, with all registers and the caller's return address as they were. (A function behind syscall()
-# may even return twice: vfork, clone.) Calls that may install a seccomp filter take all their
+# Both take as many arguments as their first one says. A call is therefore passed on by a
+# jump, with all registers and the caller's return address as they were. (A system call may even
+# return twice: vfork, clone.) Calls that may install a seccomp filter take all their
 # arguments to C++ instead.
 
 #include <asm/unistd_64.h>
@@ -42,7 +42,7 @@ ENTRY prctl
     jmpq *cuwarden_next_prctl(%rip)
 END prctl
 
-# The shim's own calls (the linker's --wrap) concern nobody else.
+# Calls by the shim itself, which the linker's --wrap leads here, go straight to the kernel.
     .hidden __wrap_prctl
 ENTRY __wrap_prctl
     movq %r8, %r9

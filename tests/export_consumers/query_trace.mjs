@@ -26,7 +26,8 @@ class FileRequest {
 let hasAsked = false;
 class ModuleOf32Bits extends WebAssembly.Module {
   constructor(bytes) {
-    // The first module shows if memory of 64 bits is supported. The trace processor for it is not there.
+    // By its first module, the trace processor asks if memory of 64 bits is supported. The answer is no, since its
+    // program for such memory is not there.
     const isQuestion = !hasAsked;
     hasAsked = true;
     if (isQuestion) throw new Error('memory of 64 bits is not supported');

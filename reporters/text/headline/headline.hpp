@@ -23,7 +23,7 @@ struct Headline {
   // 8.0 GiB failed".
   std::string sentence{};
   std::string cause{};   // cause of the event in one sentence; empty: the sentence names it
-  std::string advice{};  // what the user can do about it; empty: nothing, or unknown
+  std::string advice{};  // remedy, for the user; empty: there is none, or it is unknown
   // Row of the table `incidents` that the headline is about; null: it is about another event.
   model::MaybeId incident{};
   // Returns the title and the sentence as one line.

@@ -30,7 +30,7 @@ struct RecordView : RecordFields {
   // memory.
   std::uint32_t mappings = 0;
   Space space{};  // kind of number that `address` is, such as a pointer or a handle
-  Reach reach{};  // what a search for pointers to the allocation found
+  Reach reach{};  // result of a search for pointers to the allocation
 };
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.

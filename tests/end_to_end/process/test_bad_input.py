@@ -11,7 +11,7 @@ from shimmed import DRIVER, RUNTIME, can_mount, program
 ALLOCATE = [program("allocate"), "4", "6000"]
 
 
-# --- where the report should go
+# --- paths of reports
 
 
 @pytest.mark.parametrize("path", ["file/report.json", "file/deeper/report.json"])

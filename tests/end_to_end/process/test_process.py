@@ -11,7 +11,7 @@ import pytest
 from shimmed import COMMAND, DRIVER, PATIENCE_S, killed_by, program
 
 ENDINGS = [
-    # how, status as the parent sees it, end_reason, exit_status, signal
+    # word for the program, status as the parent sees it, end_reason, exit_status, signal
     ("return", 0, "exit", 0, None),
     ("return_7", 7, "exit", 7, None),
     ("exit", 0, "exit", 0, None),

@@ -14,7 +14,7 @@ KNOWN = {
     "EMPTY_LIST", "APPEND", "APPENDS", "LIST", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_DICT", "DICT",
     "SETITEM", "SETITEMS", "MARK", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET",
 }  # fmt: skip
-# Its numbers of other kinds lose digits from here on.
+# From here on, whole numbers lose digits in the page's reader, whose numbers have 53 bits.
 EXACT = 1 << 53
 
 

@@ -49,7 +49,7 @@ TEST_F(Graphs, captured_from_the_host_and_back) {
   launch(graph, [&] {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const Bytes next = random_bytes(sent[i].size());
-      std::memcpy(sent[i].data(), next.data(), next.size());  // where the graph looks for it
+      std::memcpy(sent[i].data(), next.data(), next.size());  // the graph copies from there
       pieces[i].bytes = next;
     }
   });

@@ -107,7 +107,7 @@ EXPORTED int cuMemAllocManaged(Pointer* pointer, std::size_t bytes, unsigned int
   return allocate != nullptr ? allocate(pointer, bytes) : invalid_value;
 }
 
-// --- what the test's program asks
+// --- questions of the test's program
 
 EXPORTED int stand_in_finds_its_own(const char* how) {
   const bool at_load = std::strcmp(how, "at_load") == 0;

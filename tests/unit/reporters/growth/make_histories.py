@@ -868,7 +868,7 @@ def main():
             for r in ALL:
                 f.write(json.dumps(r, separators=(",", ":")) + "\n")
     rows = check(PATH)
-    if ALL:   # what was truly lost, which only the generator knows
+    if ALL:   # blocks that are truly lost, which only the generator knows
         n = {r["name"]: len(r["made_us"]) for r in rows}
         g = [k for k in n if k.startswith("growing")]
         print("growing: truly lost share <= 1.15 %%: %d, <= 0.15 %%: %d; fewest lost blocks: %s"
