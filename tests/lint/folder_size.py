@@ -12,7 +12,7 @@ from pathlib import Path
 from source_files import source_files
 
 LIMIT = 25
-SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".def", ".cu", ".cuh", ".py")
+SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".S", ".def", ".cu", ".cuh", ".py", ".ts", ".mjs")
 
 
 def sources_by_folder(root):
