@@ -7,13 +7,12 @@ ellipsis, and words for which the project has another one. Text that passes must
 usage: prose.py SOURCE_ROOT
 """
 
-import ast
-import io
 import re
 import sys
-import tokenize
+import tempfile
 from pathlib import Path
 
+from comments import comments_of, is_source
 from source_files import is_of_sources
 
 C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
@@ -22,8 +21,9 @@ MESSAGES = ("shim", "runtime_hooks", "reporters", "tools")
 
 # Words that are no subject of a comment.
 OPENERS = re.compile(
-    r"^(What|Whatever|Whether|Who|Whoever|Whose|Where|Which|How|Of|Else|Those|Nobody|Somebody|That|Then"
-    r"|It|Its|They|Their|Them|Also|Such|The same|The first)\b(?! (?:page|thread|request|call)s?\b)"
+    r"^(?:[Ww]hat|[Ww]hatever|[Ww]hether|[Ww]ho|[Ww]hoever|[Ww]hose|[Ww]here|[Ww]hich|[Hh]ow|Of|[Ee]lse|[Tt]hose"
+    r"|[Nn]obody|[Ss]omebody|That|Then|It|Its|They|Their|Them|Also|Such|The same|The first)\b"
+    r"(?! (?:page|thread|request|call)s?\b)"
 )
 # Words that are no subject of any other sentence of a comment.
 LATER_OPENERS = re.compile(r"^(What|Whatever|Whether|Who|Whoever|Whose|Which|Else|Those|Nobody|Somebody)\b")
@@ -42,7 +42,7 @@ EXPECTATION_OPENERS = re.compile(r"^(?:what|whatever|who|whoever|whose|of|else|t
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
-    r"(?<!`)bod(?:y|ies)(?!`)": "hook, or function",
+    r"(?<![`-])bod(?:y|ies)(?!`)": "hook, or function",
     r"lanes?": "shard",
     r"cells?": "shard",
     r"troubles?": "incident, or what went wrong",
@@ -64,70 +64,7 @@ WORDS = {
 }
 ELLIPSIS = re.compile(r"[a-z] ?(?:\.\.\.|…)(?=$| [A-Z])")
 LONGEST = 30  # words of a sentence
-IGNORED = re.compile(r"^(NOLINT|clang-format|usage:|---|===|#!|shellcheck|noqa|fmt:|\$ )")
-
-
-def c_comments(text):
-    """Yields (line, text) for each comment; consecutive lines of // are one comment."""
-    # Strings may hold two slashes.
-    code = re.sub(r'"(?:\\.|[^"\\\n])*"', lambda match: '"' * len(match[0]), text)
-    block, first, last, column = [], 0, -1, -1
-    for number, line in enumerate(code.split("\n"), 1):
-        at = line.find("//")
-        if at < 0:
-            continue
-        words = text.split("\n")[number - 1][at + 2 :].strip()
-        alone = line[:at].strip() == ""
-        if alone and block and number == last + 1 and at == column and words:
-            block.append(words)
-        else:
-            if block:
-                yield first, " ".join(block)
-            block, first = [words], number
-            column = at if alone else -1
-        if not alone:
-            column = at  # a trailing comment may go on below itself
-        last = number
-    if block:
-        yield first, " ".join(block)
-    for match in re.finditer(r"/\*(.*?)\*/", code, re.DOTALL):
-        number = code.count("\n", 0, match.start()) + 1
-        inside = text[match.start() + 2 : match.end() - 2]
-        yield number, " ".join(line.strip(" *") for line in inside.split("\n"))
-
-
-def python_comments(text):
-    block, first, last = [], 0, -1
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type != tokenize.COMMENT:
-            continue
-        number = token.start[0]
-        if block and number == last + 1 and token.line.strip().startswith("#"):
-            block.append(token.string.lstrip("# "))
-        else:
-            if block:
-                yield first, " ".join(block)
-            block, first = [token.string.lstrip("# ")], number
-        last = number
-    if block:
-        yield first, " ".join(block)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            words = ast.get_docstring(node)
-            for paragraph in re.split(r"\n\n|\n(?=\s*(?:usage:|- ))", words or ""):
-                yield node.body[0].lineno, " ".join(paragraph.split())
-
-
-def script_comments(text):
-    """Yields (line, text) for each comment of a shell script or a Meson file."""
-    block, first = [], 0
-    for number, line in enumerate([*text.split("\n"), ""], 1):
-        if line.strip().startswith("#"):
-            first = first if block else number
-            block.append(line.strip("# "))
-        elif block:
-            yield first, " ".join(block)
-            block = []
+IGNORED = re.compile(r"^(usage:|\$ )")
 
 
 def literals(text):
@@ -239,12 +176,8 @@ def complaints_about(name, text):
     suffix = Path(name).suffix
     if suffix == ".md":
         yield from complaints_about_text(paragraphs(text))
-    elif suffix == ".py":
-        yield from complaints_about_comments(python_comments(text))
-    elif suffix in C_SUFFIXES:
-        yield from complaints_about_comments(c_comments(text))
     else:
-        yield from complaints_about_comments(script_comments(text))
+        yield from complaints_about_comments(comments_of(Path(name), text))
     if suffix in (".cpp", ".hpp", ".py"):
         yield from complaints_about_names(test_names(text))
     if name.startswith("tests/") and suffix in (".cpp", ".hpp"):
@@ -254,26 +187,64 @@ def complaints_about(name, text):
 
 
 def sources(root):
-    yield from sorted(root.glob("*.md"))
+    """Yields the files that are checked: documents, and sources in folders of sources, beside them, and in .ci."""
     yield from sorted((root / "docs").glob("*.md"))
-    yield from (root / name for name in ("meson.build", ".ci/run") if (root / name).exists())
+    for folder in (root, root / ".ci"):
+        yield from sorted(path for path in folder.glob("*") if is_source(path) or path.suffix == ".md")
     for folder in filter(is_of_sources, sorted(root.iterdir())):
-        if folder.name == "docs":
-            continue
-        for path in sorted(folder.rglob("*")):
-            is_script = path.is_file() and path.suffix == "" and path.read_bytes().startswith(b"#!/bin/")
-            if path.suffix in (*C_SUFFIXES, ".py", ".md", ".sh") or path.name == "meson.build" or is_script:
-                yield path
+        if folder.name != "docs":
+            yield from sorted(path for path in folder.rglob("*") if is_source(path) or path.suffix == ".md")
 
 
-def main():
-    root = Path(sys.argv[1])
+def complaints_in(root):
+    """Returns the complaints, a line for each, and the number of files that were read."""
     complaints, files = [], 0
     for path in sources(root):
         name = path.relative_to(root).as_posix()
         files += 1
         complaints += [f"{name}:{line}: {what}" for line, what in complaints_about(name, path.read_text())]
-    assert files > 100, f"no sources below {root}"
+    return complaints, files
+
+
+# Files by name; each has one comment, in place of @. Literals and words for other programs are no comments.
+EXAMPLES = {
+    ".ci/run": "#!/usr/bin/env bash\n# @\nset -eu\n",
+    ".clang-tidy": "Checks: '#What'\n# @\n",
+    "meson.build": "name = '# What'  # @\n",
+    "page/part.ts": "const parts = ['// What', `\n// What`, /[/'] What/]; // @\n",
+    "page/build.mjs": "const text = \"/* What */\";\n/**\n * @\n */\n",
+    "page/style.css": "a { content: '// What'; } /* @ */\n",
+    "shim/entry.S": "#define What\n    ret  # @\n",
+    "shim/hook.cpp": "// NOLINTNEXTLINE(bugprone-exception-escape): @\nconst char text[] = {'\"', *\"// What\", '\"'};\n",
+    "shim/symbols.map": "/* @ */\n{ global: *; };\n",
+    "shim/words.def": '// clang-format off\n// @\nWORD("// What")\n',
+    "tests/run": '#!/usr/bin/env python3\n"""Runs."""\n# @\ntext = "# What"\n',
+    "tests/test_run.py": "# fmt: skip\n# @\n",
+    "tools/quickstart": "#!/bin/sh\n# shellcheck disable=SC2034\n# @\necho $# '# What' <<END\n# What\nEND\n",
+    "tools/set_up.sh": "# shellcheck shell=bash\n#\n# @\n",
+    "tools/test": "#!/usr/bin/env bash\n# Runs the tests:\n#\n# @\n",
+}
+
+
+def check_the_check():
+    """Fails unless the comment of each example is found, and nothing else."""
+    for comment, expected in (("A comment of the file.", set()), ("What a comment says.", set(EXAMPLES))):
+        with tempfile.TemporaryDirectory() as top:
+            for name, text in EXAMPLES.items():
+                path = Path(top) / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text.replace("@", comment))
+            complaints, files = complaints_in(Path(top))
+        assert files == len(EXAMPLES), f"{files} of {len(EXAMPLES)} files are read"
+        found = [complaint.partition(":")[0] for complaint in complaints]
+        assert set(found) == expected, f"unlike what is expected: {sorted(set(found) ^ expected)}"
+        assert len(found) == len(expected), complaints
+
+
+def main():
+    check_the_check()
+    complaints, files = complaints_in(Path(sys.argv[1]))
+    assert files > 100, f"no sources below {sys.argv[1]}"
     print("\n".join(complaints))
     print(f"{len(complaints)} complaints in {files} files")
     return 1 if complaints else 0
