@@ -15,8 +15,8 @@ from pathlib import Path
 
 from reports import Report
 
-BUILD = Path(os.environ["END_TO_END_BUILD"])
-SOURCE = Path(os.environ["END_TO_END_SOURCE"])
+BUILD = Path(os.environ["END_TO_END_BUILD"]).absolute()
+SOURCE = Path(os.environ.get("END_TO_END_SOURCE", Path(__file__).resolve().parents[2]))
 SHIM = BUILD / "libcuwarden.so"
 COMMAND = BUILD / "cuwarden"
 DRIVER = BUILD / "tools" / "simulated_gpu" / "libcuda.so.1"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import shimmed
+
 READ = [(3, minor) for minor in range(9, 15)]
 
 
@@ -45,7 +47,7 @@ every_python = pytest.mark.parametrize(
     "python", INTERPRETERS.values(), ids=INTERPRETERS.keys()
 )
 
-WAYS = Path(os.environ["END_TO_END_SOURCE"]) / "tests" / "contract" / "stacks"
+WAYS = shimmed.SOURCE / "tests" / "contract" / "stacks"
 
 # Allocations of sizes that occur once. note() keeps the frames that Python itself sees.
 START = f"""
