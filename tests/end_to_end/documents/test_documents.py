@@ -1,64 +1,15 @@
-"""The documents: each link has a target, README is short, and the commands in them work."""
+"""The documents: each link has a target, README is short, and the examples in them work."""
 
 import fnmatch
-import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 
 import pytest
 
 import shimmed
-
-DOCUMENTS = sorted(
-    path
-    for path in [
-        *shimmed.SOURCE.glob("*.md"),
-        *shimmed.SOURCE.glob("docs/*.md"),
-        *(shimmed.SOURCE / folder / "README.md" for folder in ("samples", "tests")),
-        shimmed.SOURCE / "tools" / "simulated_gpu" / "README.md",
-    ]
-)
-PREFIX = f"{shimmed.SOURCE}/"
-
-# Commands that are not run here, each with the reason: they build, install or test the project.
-NOT_RUN = {
-    r"tools/quickstart": "installs packages; its own test is a person's first five minutes",
-    r"tools/test( --full)?": "this test is a part of it",
-    r"tools/release": "tests/release runs it",
-    r"meson (setup|install|configure|test) .*": "the build that this test runs in",
-    r"build/tests/unit/.*": "a unit test by itself",
-    r"python3 -m pytest .*": "a test like this one",
-    r"export PYTHONPATH=.*": "the next command is run with it",
-}
-
-
-# A command within a sentence; a form such as `cuwarden run [options] -- CMD…` only describes commands.
-IN_A_SENTENCE = re.compile(r"`((?:[A-Z_]+=\S+ )*cuwarden [a-z]+ [^`\[…]+)`")
-
-
-def blocks(language, text):
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-
-
-def commands():
-    for path in DOCUMENTS:
-        text = path.read_text()
-        lines = [line for block in blocks("sh", text) for line in block.strip().splitlines()]
-        sentences = " ".join(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split())
-        lines += IN_A_SENTENCE.findall(sentences)
-        for command in dict.fromkeys(re.split(r"\s+# ", line)[0].strip() for line in lines):
-            if command:
-                yield str(path).removeprefix(PREFIX), command
-
-
-RUN = [
-    pytest.param(command, id=f"{name}: {command}")
-    for name, command in commands()
-    if not any(re.fullmatch(pattern, command) for pattern in NOT_RUN)
-]
+from pages import DOCUMENTS, blocks, name_of
 
 
 def anchors_of(path):
@@ -66,7 +17,7 @@ def anchors_of(path):
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_each_link_leads_to_a_file_and_a_heading_that_are_there(path):
     text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", text):
@@ -83,7 +34,7 @@ SOURCE_PATH = re.compile(r"`((?:docs|include|reporters|runtime_hooks|samples|shi
 ROOM_PATH = re.compile(r"`((?:[\w*-]+/)*[\w*-]+\.(?:hpp|cpp|def|h|py|S|map))`")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_each_path_that_a_document_names_is_there(path):
     named = [name.rstrip("/") for name in SOURCE_PATH.findall(path.read_text()) if "NAME" not in name]
     assert [name for name in named if not any(shimmed.SOURCE.glob(name))] == []
@@ -101,7 +52,7 @@ def is_a_source(name):
     return bool(fnmatch.filter(ALL_SOURCES, f"*/{name}"))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path).removeprefix(PREFIX))
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_each_source_that_a_document_names_within_its_room_is_there(path):
     named = [name for name in ROOM_PATH.findall(path.read_text()) if "NAME" not in name]
     assert [name for name in named if not is_a_source(name)] == []
@@ -152,71 +103,6 @@ def test_a_process_without_settings_has_the_defaults_that_the_page_shows(workspa
             assert not value, f"{name}: the default is {default}, and {value} is in force"
         else:
             assert value == code or amount(value) == amount(code) is not None, f"{name}: {value}, not {code}"
-
-
-@pytest.fixture
-def shown(workspace):
-    """Runs a line of shell where `app` is a program and `cuwarden run` has a simulated GPU."""
-    for name in ("app", "tests"):
-        shutil.copy(shimmed.sample("lost_on_throw"), workspace.work / name)
-    (workspace.work / "train.py").write_text("print('trained')\n")
-    tools = workspace.folder / "bin"
-    tools.mkdir()
-    wrapper = tools / "cuwarden"
-    wrapper.write_text(
-        "#!/bin/sh\n"
-        'case "$*" in *--simulate*) ;; run\\ *)\n'
-        f'  shift; exec {shimmed.COMMAND} run --simulate 16GiB "$@";;\n'
-        f'doctor\\ *) export LD_LIBRARY_PATH={shimmed.DRIVER.parent};; esac\n'
-        f'exec {shimmed.COMMAND} "$@"\n'
-    )
-    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-    (workspace.work / "build").symlink_to(shimmed.BUILD)
-    env = {
-        **workspace.environment(shim=False, preload=()),
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "PYTHONPATH": str(shimmed.SOURCE / "tools" / "python"),
-        "TMPDIR": str(workspace.folder),
-    }
-
-    def run(line):
-        return subprocess.run(
-            ["sh", "-c", line], env=env, cwd=workspace.work, text=True, timeout=60,
-            stdin=subprocess.DEVNULL, capture_output=True,
-        )  # fmt: skip
-
-    return run
-
-
-@pytest.mark.parametrize("command", RUN)
-def test_a_command_that_a_document_shows_works(command, shown, workspace, live):
-    line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
-    if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
-        simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
-        line = line.replace("/path/to/libcuwarden.so", f'"{simulated}"')
-    if line.startswith(("cuwarden report ", "cuwarden merge ", "cuwarden export ")):
-        made = shown("cuwarden run -- ./app")
-        assert made.returncode == 0, made.stderr
-    for node in re.findall(r"node\d\.json", line):
-        assert shown(f"cuwarden run --report {node} -- ./app").returncode == 0
-    if line == "cuwarden report job.json":
-        assert shown("cuwarden merge cuwarden-*.json -o job.json").returncode == 0
-    if "PID" in line:
-        process = live(shimmed.program("dying"), "wait")
-        process.stdout.readline()  # the program prints it after its allocations
-        line = line.replace("PID", str(process.pid))
-    ends_with_1 = ("--fail-on-leak", "--pool on", "SIM_FAIL")
-    if "FOLDER" in line:
-        line = line.replace("FOLDER", str(workspace.work))
-    if "OLD NEW" in line:
-        assert shown("cuwarden run --report old.json -- ./app").returncode == 0
-        line = line.replace("OLD NEW", "old.json old.json")
-    run = shown(line)
-    expected = 1 if any(part in line for part in ends_with_1) else 0
-    assert run.returncode == expected, run.stdout + run.stderr
-    written = re.findall(r" -o (\S+)", line)
-    assert run.stdout + run.stderr or written, "a command that says nothing"
-    assert [name for name in written if not (workspace.work / name).exists()] == []
 
 
 RECLAIMERS = (shimmed.SOURCE / "docs" / "reclaimers.md").read_text()

@@ -6,11 +6,14 @@ import pickle
 import re
 import shutil
 import subprocess
+import urllib.parse
+import urllib.request
 
 import pytest
 
 import shimmed
 from consumers import Profile, Trace, by_label, consumer, metrics
+from pages import blocks, commands_in_sentences
 from shimmed import program, sample
 
 PAGE = (shimmed.SOURCE / "docs" / "exports.md").read_text()
@@ -42,7 +45,7 @@ def job(tmp_path_factory):
     process = shimmed.start(workspace, [program("dying"), "wait"])
     process.stdout.readline()  # the program prints it after its allocations
     outputs = {}
-    for line in (line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()):
+    for line in (line for block in blocks("bash", PAGE) for line in block.splitlines()):
         command = line.replace("PID", str(process.pid)).replace("LEDGERS", str(workspace.ledger))
         done = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {command}"], cwd=workspace.reports, text=True, capture_output=True,
@@ -73,6 +76,26 @@ def test_profiles_have_the_live_bytes_of_the_reports(job):
     ranks = {(str(report["job"]["rank"]),): live_bytes([report]) for report in of_job(job)}
     assert all_three.sums("inuse_space/bytes", "rank") == ranks and len(ranks) == 3
     assert "Type: peak_space" in next(text for line, text in outputs.items() if "peak_space" in line)
+
+
+def test_pprof_shows_the_profile_in_a_browser(job):
+    """Runs pprof with a script as the browser, which writes the address of the page into a file."""
+    folder = job[0]
+    tools, address = folder.parent / "bin", folder / "address"
+    (tools / "browser").write_text(f'#!/bin/sh\nprintf %s "$1" >{address}.new && mv {address}.new {address}\n')
+    (tools / "browser").chmod(0o755)
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}", "BROWSER": "browser", "HOME": str(folder.parent)}
+    (command,) = [line for line in commands_in_sentences(PAGE) if line.startswith("go tool pprof -http")]
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    network = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with subprocess.Popen(command.split(), cwd=folder, env=env, **silent) as server:
+        try:
+            shimmed.until(address.exists, server)
+            page = urllib.parse.urljoin(address.read_text(), "/ui/flamegraph")
+            with network.open(page, timeout=60) as shown:
+                assert "<title>shortages inuse_space</title>" in shown.read().decode()
+        finally:
+            server.kill()
 
 
 def test_flame_graphs_have_the_live_bytes_of_the_reports(job):

@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 import shimmed
+from pages import blocks
 from shimmed import program, sample
 
 PAGE = (shimmed.SOURCE / "docs" / "queries.md").read_text()
@@ -36,10 +37,6 @@ def without_duckdb():
 def duckdb_is_there():
     if reason := without_duckdb():
         (pytest.fail if os.environ.get("NEEDS_DUCKDB") else pytest.skip)(reason)
-
-
-def blocks(language, text):
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 def sections():
@@ -319,6 +316,15 @@ def test_the_queries_run_where_no_request_was_refused(jobs, tmp_path):
         assert subprocess.run(export, capture_output=True).returncode == 0
     rows = answers(tmp_path)
     assert [len(rows[heading]) for heading in rows if heading.endswith("?")] == [0, 1, 1, 0, 0]
+
+
+def test_tables_stay_in_the_file_that_duckdb_opens(jobs, tmp_path):
+    (file,) = re.findall(r"`duckdb (\S+)`", PAGE)
+    tables = jobs[0].reports / "now.jsonl"
+    opens = f"ATTACH '{tmp_path / file}' AS jobs"
+    run_queries(tmp_path, [opens, f"CREATE TABLE jobs.records AS FROM read_json_auto('{tables}')"])
+    _, counted = run_queries(tmp_path, [opens, "SELECT count(*) AS lines FROM jobs.records"])
+    assert counted == [{"lines": len(tables.read_text().splitlines())}] and counted[0]["lines"] > 7
 
 
 def test_columns_that_duckdb_finds_itself_can_be_grouped_by_rank(jobs):

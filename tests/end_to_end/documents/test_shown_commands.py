@@ -1,0 +1,259 @@
+"""Each command that a document shows works. If a command is not run here, all that it names exists."""
+
+import itertools
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import shimmed
+from pages import BLOCKS_RUN_BY, DOCUMENTS, blocks, commands
+from shimmed import BUILD, SOURCE
+
+
+def test_each_page_whose_blocks_are_left_out_has_a_test_that_reads_it():
+    here = SOURCE / "tests" / "end_to_end" / "documents"
+    for page, file in BLOCKS_RUN_BY.items():
+        assert blocks("(?:bash|console)", (SOURCE / page).read_text())
+        assert page.removeprefix("docs/") in (here / file).read_text()
+
+
+# --- commands that are not run: checks of the names in them
+
+
+def check_options(words, *program):
+    """Fails unless the program's help names each option among the words."""
+    shown = subprocess.run([*program, "--help"], cwd=SOURCE, capture_output=True, text=True, timeout=60)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    for word in (word for word in words if word.startswith("-")):
+        option = word.partition("=")[0] if word.startswith("--") else word[:2]
+        assert re.search(rf"(?<![\w-]){option}\b", shown.stdout), f"{option} is no option of {program}"
+
+
+def check_script(_, words):
+    script = SOURCE / words[0]
+    python = [sys.executable] if "python" in script.read_text().splitlines()[0] else []
+    check_options(words[1:], *python, script)
+
+
+def folders_of_tests():
+    return set(re.findall(r"\[(build[\w-]*)\]", (SOURCE / "tools" / "test").read_text()))
+
+
+def names_of_tests():
+    lists = [json.loads((BUILD / "meson-info" / f"intro-{kind}.json").read_text()) for kind in ("tests", "benchmarks")]
+    return {test["name"] for tests in lists for test in tests}
+
+
+def names_of_suites():
+    files = "\n".join(path.read_text() for path in (SOURCE / "tests").rglob("meson.build"))
+    return set(re.findall(r"'(\w+)'", " ".join(re.findall(r"suite: (?:'\w+'|\[[^]]*\])", files))))
+
+
+def check_tags(tags):
+    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
+    assert set(tags.split(",")) <= {entry["tag"] for kind in plan.values() for entry in kind.values()}
+
+
+def check_meson(_, words):
+    """Fails unless options, build folders, tests, suites and tags of the command exist."""
+    for part in " ".join(words).split(" && "):
+        program, *rest = part.split()
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+        verb = rest.pop(0) if program == "meson" else None
+        if verb:
+            check_options(rest, program, verb)
+        left = iter(rest)
+        for word in left:
+            if word == "-C":
+                assert next(left) in folders_of_tests()
+            elif word in ("--suite", "--no-suite"):
+                assert next(left) in names_of_suites()
+            elif word == "--tags":
+                check_tags(next(left))
+            elif verb == "test" and not word.startswith("-") and word != "NAME":
+                assert word in names_of_tests()
+
+
+def check_path(_, words):
+    """Fails unless the folders exist that a list of folders, such as PYTHONPATH, gets."""
+    for part in words[1].partition("=")[2].split(":"):
+        folder = part.removeprefix("$PWD/")
+        assert part == "$PATH" or folder == "build" or (SOURCE / folder).is_dir()
+
+
+def check_module(_, words):
+    assert (SOURCE / "tools" / "python" / f"{words[2]}.py").exists()
+
+
+def check_systemd_run(_, words):
+    """Fails unless systemd runs a program with these words, or its help names the options."""
+    if shutil.which("systemd-run") is None:
+        pytest.skip("systemd-run is not installed")
+    done = subprocess.run([*words, "true"], capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:  # systemd does not run in containers
+        check_options(words, "systemd-run")
+
+
+def has_a_test_of_its_own(page):
+    """Returns a check that the page is the one whose commands the file of tests named as the reason runs."""
+
+    def check(document, _):
+        assert document == page
+
+    return check
+
+
+# Forms of commands that are not run below, each with the reason, and a check of the names in it.
+NOT_RUN = [
+    (r"tools/quickstart", "installs packages", check_script),
+    (r"tools/test( .*)?", "this test is a part of it", check_script),
+    (r"tools/release( .*)?", "tests/release runs it", check_script),
+    (r"tests/gpu/(run|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
+    (r"meson (setup|install|configure|test)( .*)?|ninja .*", "the build that this test runs in", check_meson),
+    (r"export \w*PATH=.*", "the next command is run with it", check_path),
+    (r"python3 -m cuwarden", "names the module; other commands run a script by it", check_module),
+    (r"systemd-run .*", "begins a command", check_systemd_run),
+    (r"go tool pprof( .*)?", "test_exports.py", has_a_test_of_its_own("docs/exports.md")),
+    (r"duckdb .*", "test_queries.py", has_a_test_of_its_own("docs/queries.md")),
+]
+# Forms of commands that are run in a folder like that of the sources.
+IN_SOURCES = r"python3 -m pytest .*|build/tests/.*|tools/npm_packages .*"
+
+
+def parameters(is_chosen):
+    return [pytest.param(name, line, id=f"{name}: {line}") for name, line in commands() if is_chosen(line)]
+
+
+def forms(command):
+    return [form for form in NOT_RUN if re.fullmatch(form[0], command)]
+
+
+def is_in_sources(command):
+    return re.fullmatch(IN_SOURCES, command) is not None
+
+
+def is_gdb(command):
+    return command.startswith("gdb ")
+
+
+def is_jq(command):
+    return command.startswith("jq ")
+
+
+@pytest.mark.parametrize("document, command", parameters(forms))
+def test_a_command_that_is_not_run_names_what_exists(document, command):
+    ((_, _, check),) = forms(command)
+    words = itertools.dropwhile(re.compile(r"[A-Z_]+=").match, shlex.split(command))
+    check(document, list(words))
+
+
+def test_the_suites_and_tags_in_comments_of_commands_exist():
+    lines = [line for path in DOCUMENTS for block in blocks("sh", path.read_text()) for line in block.splitlines()]
+    for suites in re.findall(r"# suites: ([\w, ]+)", "\n".join(lines)):
+        assert set(suites.split(", ")) <= names_of_suites()
+    for tags in re.findall(r"#.* --tags ([\w,]+)", "\n".join(lines)):
+        check_tags(tags)
+
+
+# --- commands that are run
+
+
+@pytest.fixture
+def in_sources(shown, workspace):
+    """Runs a line of shell in a folder with the sources' scripts and tests, and the build folder; npm does nothing."""
+    sources = workspace.folder / "sources"
+    sources.mkdir()
+    for name in ("tests", "tools"):
+        (sources / name).symlink_to(SOURCE / name)
+    (sources / "build").symlink_to(BUILD)
+    npm = workspace.folder / "bin" / "npm"
+    npm.write_text("#!/bin/sh\n")
+    npm.chmod(0o755)
+    return lambda line: shown(f"cd {sources} && {line}")
+
+
+@pytest.mark.parametrize("document, command", parameters(is_in_sources))
+def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sources, tmp_path):
+    line = command
+    if command.startswith("python3 -m pytest "):
+        options = "END_TO_END_BUILD=build PYTHONDONTWRITEBYTECODE=1 PYTEST_ADDOPTS='-p no:cacheprovider'"
+        line = command.replace("python3", f"{options} {sys.executable}")
+    if command.startswith("tools/npm_packages "):
+        _, packages, folder = command.split()
+        line = line.replace(folder, str(tmp_path / "packages"))
+    run = in_sources(line)
+    assert run.returncode == 0 and "Running 0 tests" not in run.stdout, run.stdout + run.stderr
+    if command.startswith("tools/npm_packages "):
+        installed = tmp_path / "packages" / "installed-lock.json"
+        assert installed.read_text() == (SOURCE / packages / "package-lock.json").read_text()
+
+
+@pytest.mark.parametrize("document, command", parameters(is_gdb))
+def test_gdb_has_the_symbols_of_the_preloaded_shim(document, command, shown, workspace):
+    if shutil.which("gdb") is None:
+        pytest.skip("gdb is not installed")
+    simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
+    (setting,) = re.findall(r"`(set environment [^`]+)`", (SOURCE / document).read_text())
+    setting = re.sub(r"/path/\S*libcuwarden\.so", simulated, setting)
+    typed = [setting, "start", "info sharedlibrary cuwarden", "continue"]
+    batch = " ".join(f"-ex {shlex.quote(line)}" for line in typed)
+    run = shown(command.replace("gdb ", f"gdb -nx -batch {batch} ", 1))
+    if "Operation not permitted" in run.stderr:
+        pytest.skip("no process may be traced here")
+    assert run.returncode == 0 and "exited normally" in run.stdout, run.stdout + run.stderr
+    assert len(list(workspace.work.glob("cuwarden-app-*.json"))) == 1
+    (line,) = [line for line in run.stdout.splitlines() if line.endswith(f" {shimmed.SHIM}")]
+    has_debug_file = shimmed.SHIM.with_name("libcuwarden.so.debug").exists()
+    assert "Yes  " in line or not has_debug_file, "gdb has not found libcuwarden.so.debug"
+
+
+@pytest.mark.parametrize("document, command", parameters(is_jq))
+@pytest.mark.parametrize("program, status", [("./app", 0), ("build/samples/churn", 1)])
+def test_jq_ends_with_1_if_the_report_has_a_request_that_failed(document, command, program, status, shown):
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    report = command.split()[-1]
+    assert shown(f"cuwarden run --pool off --report {report} -- {program}").returncode == 0
+    run = shown(command)
+    assert run.returncode == status, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "document, command",
+    parameters(lambda line: not (forms(line) or is_in_sources(line) or is_gdb(line) or is_jq(line))),
+)
+def test_a_command_that_a_document_shows_works(document, command, shown, workspace, live):
+    line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
+    if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
+        simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
+        line = line.replace("/path/to/libcuwarden.so", f'"{simulated}"')
+    if line.startswith(("cuwarden report ", "cuwarden merge ", "cuwarden export ")):
+        made = shown("cuwarden run -- ./app")
+        assert made.returncode == 0, made.stderr
+    for node in re.findall(r"node\d\.json", line):
+        assert shown(f"cuwarden run --report {node} -- ./app").returncode == 0
+    if line == "cuwarden report job.json":
+        assert shown("cuwarden merge cuwarden-*.json -o job.json").returncode == 0
+    if "PID" in line:
+        process = live(shimmed.program("dying"), "wait")
+        process.stdout.readline()  # the program prints it after its allocations
+        line = line.replace("PID", str(process.pid))
+    line = line.replace("/var/reports/", f"{workspace.work}/reports/").replace("./job", "./app")
+    ends_with_1 = ("--fail-on-leak", "--pool on", "SIM_FAIL")
+    if "FOLDER" in line:
+        line = line.replace("FOLDER", str(workspace.work))
+    if "OLD NEW" in line:
+        assert shown("cuwarden run --report old.json -- ./app").returncode == 0
+        line = line.replace("OLD NEW", "old.json old.json")
+    run = shown(line)
+    expected = 1 if any(part in line for part in ends_with_1) else 0
+    assert run.returncode == expected, run.stdout + run.stderr
+    written = re.findall(r" -o (\S+)", line)
+    assert run.stdout + run.stderr or written, "a command that says nothing"
+    assert [name for name in written if not (workspace.work / name).exists()] == []
