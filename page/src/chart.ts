@@ -200,8 +200,8 @@ export class Chart {
   }
 
   /**
-   * Returns the most bytes that all areas have together at a moment, or that a column has, if that is higher.
-   * `withRequests`: true: refused requests in columns count, too.
+   * Returns the bytes at the highest point of the chart: the largest sum of all areas at one moment, or the highest
+   * column if that is higher. `withRequests`: true: the refused requests in columns count, too.
    */
   private most(withRequests: boolean): number {
     const { lines, columns = [] } = this.data;

@@ -189,18 +189,25 @@ export interface RawReport {
     locked: Maybe[];
   };
   groups: Groups;
-  /** Call stacks that held memory at the peak of each kind. */
+  /** Call stacks that held memory at the peak of each kind. `kind`: number of a text (Page.text()). */
   peaks: { stack: number[]; kind: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[]; made: Maybe[] };
   /**
-   * Call stacks with blocks of frameworks, such as tensors, that were not given back. `api`: number of the text with
-   * the name of the framework.
+   * Call stacks with blocks of frameworks, such as tensors, that were not given back. `api`, `growth`: numbers of texts
+   * (Page.text()): the name of the framework, and how the blocks grow, such as "growing". `made`: number of all blocks
+   * of the stack, given back or not; null: unknown.
    */
   sites: {
     stack: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[]; made: Maybe[]; growth: number[];
   };
-  /** Call stacks that made contexts, modules, streams or graphs, for which the driver took memory. */
+  /**
+   * Call stacks that made contexts, modules, streams or graphs, for which the driver took memory. `kind`, `api`:
+   * numbers of texts (Page.text()).
+   */
   objects: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
-  /** Call stacks that allocated most bytes over the whole run, freed or not. */
+  /**
+   * Call stacks that allocated most bytes over the whole run, freed or not. `kind`, `api`: numbers of texts
+   * (Page.text()).
+   */
   allocated: { stack: number[]; kind: number[]; api: number[]; device: Maybe[]; bytes: Maybe[]; count: Maybe[] };
   /**
    * Steps that the program marked. `time`: start of the step. `name`: number of a text; 0: no name. `name_end`: end of

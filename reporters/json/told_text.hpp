@@ -39,9 +39,9 @@ class ToldText {
     bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
    private:
-    // Number of bytes between two calls of read().
+    // Number of bytes that the parser reads from one call of the ToldText's callable to the next.
     static constexpr std::ptrdiff_t step = std::ptrdiff_t{1} << 20;
-    // Calls read() with the number of bytes before the iterator's position.
+    // Calls the ToldText's callable with the number of bytes before the iterator's position.
     void tell() {
       text_->read_(static_cast<std::size_t>(at_ - text_->text_.data()));
       next_ = at_ + step;
@@ -49,7 +49,7 @@ class ToldText {
 
     const ToldText* text_;  // text in which the iterator moves; not owned
     const char* at_;        // points to the byte of the text at the iterator's position
-    const char* next_;      // points to the byte of the text at which read() is called next
+    const char* next_;      // points to the byte of the text at which tell() is called next
   };
 
   // Refers to the text and to the callable, which are not copied.

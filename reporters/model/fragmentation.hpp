@@ -61,7 +61,7 @@ struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Size class of the slabs in bytes, a power of two. In the table `slab_classes` it is the size of
   // the pieces that have most of a slab's live bytes, rounded up. In the table `worst_slab_classes`
-  // it is the mean size of a slab's live pieces, rounded up.
+  // it is the mean size of a slab's live pieces, rounded up. Never null.
   Figure class_bytes;
   Figure slab_count;  // number of slabs (the driver's 2 MiB pages) of this size class
   // Number and bytes of the live pieces (small allocations) in the slabs of this size class.
@@ -75,10 +75,11 @@ struct Slab {
   Id device = 0;        // CUDA ordinal of the device, from 0
   std::string address;  // address at which the slab starts, in hexadecimal
   // Size class of the slab in bytes, a power of two: the size of the pieces (small allocations)
-  // that have most of the slab's live bytes, rounded up.
+  // that have most of the slab's live bytes, rounded up. Never null.
   Figure class_bytes;
-  Figure slots;  // number of pieces of class_bytes that fit into the slab, at least `live`
-  Figure live;   // number of live pieces (small allocations) in the slab
+  // Number of pieces of class_bytes that fit into the slab, at least `live`. Never null.
+  Figure slots;
+  Figure live;  // number of live pieces (small allocations) in the slab; never null
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
 };
 
@@ -103,7 +104,9 @@ struct WorstFragmentation {
   Figure time_ns;
   Figure slab_count;         // number of slabs in which an allocation was live at time_ns
   Figure slab_locked_bytes;  // freed bytes that were locked in slabs at time_ns
-  Figure rounding_bytes;     // bytes that rounding had added to the requests live at time_ns
+  // Bytes that rounding had added to the sizes of allocations that were live at time_ns. Null: the
+  // report is older than this field.
+  Figure rounding_bytes;
   // Number of live allocations whose addresses showed, at WorstSlabHolder::time_ns, that
   // allocations share pages as expected of slabs. 0: no address showed it, so the other figures
   // rest on an assumption.
@@ -163,7 +166,8 @@ struct IncidentFragmentation {
   // Freed bytes that could not go back to the device at the refusal, because other allocations in
   // their slabs were live. Null: unknown.
   Figure slab_locked_bytes;
-  // Bytes that rounding added to requests that were live at the refusal; null: unknown.
+  // Bytes that rounding had added to the sizes of allocations that were live at the refusal; null:
+  // unknown.
   Figure rounding_bytes;
   // Unused bytes of memory pools (CUmemoryPool) and graphs at the refusal; null: unknown.
   Figure mempool_idle_bytes;

@@ -118,7 +118,7 @@ struct CacheProof {
 // but the device has not yet reached these frees in its streams.
 struct PendingProof {
   // Bytes that were freed, but whose frees the device had not reached at the refusal: an estimate
-  // that is not too high.
+  // that is not too high. Never null.
   Figure pending_free_bytes;
   Figure free_bytes;       // free bytes of the device at the refusal
   Figure requested_bytes;  // size of the refused request; null: a context was refused
@@ -129,9 +129,11 @@ struct PendingProof {
 // are still partly used, or memory is lost to rounding.
 struct WasteProof {
   // Unused bytes of slabs (the driver's 2 MiB pages of small requests) in which an allocation was
-  // live at the refusal.
+  // live at the refusal. Never null; 0: none, or unknown.
   Figure slab_locked_bytes;
-  Figure rounding_bytes;  // bytes that rounding had added to requests live at the refusal
+  // Bytes that rounding had added to the sizes of allocations that were live at the refusal. Never
+  // null; 0: none, or unknown.
+  Figure rounding_bytes;
   // Bytes that cuwarden's own pool held at the refusal, and that no allocation had; null: none.
   Figure pool_unused_bytes;
   // Free bytes of the device at the refusal; size of the refused request. Null: unknown.

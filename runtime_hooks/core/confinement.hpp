@@ -22,8 +22,9 @@ inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
 // True if confined threads may call is_readable(), which asks the kernel by a system call if memory
 // can be read: all seccomp filters of the program are known to allow that system call.
 inline constinit std::atomic<bool> confined_may_probe{false};
-// True if is_readable(), which asks the kernel if memory can be read, would return false for all
-// memory. The cause is a seccomp filter that the process began with (a container's).
+// True if is_readable() would return false even for memory that can be read. The function asks the
+// kernel by a system call, and a seccomp filter that the process began with (a container's) makes
+// that call fail.
 inline constinit std::atomic<bool> probing_fails{false};
 
 }  // namespace detail

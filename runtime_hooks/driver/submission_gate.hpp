@@ -15,8 +15,8 @@
 namespace cuwarden::driver {
 
 // A gate for calls that submit work to a device (a launch, a copy, a fill), and for some other
-// hooked calls: each passes it by a GateScope. One thread can close it for all others, which then
-// wait before they go on.
+// hooked calls: each passes it by a Submission or a GateScope. One thread can close the gate; all
+// other threads then wait at it until that thread opens it again.
 class SubmissionGate {
  public:
   // counters of one thread: its driver calls and submissions
@@ -88,13 +88,13 @@ class SubmissionGate {
 };
 extern constinit SubmissionGate submission_gate;  // the gate of all submissions of the process
 
-// Keeps other threads from submitting work to devices for the length of a scope: closes
-// `submission_gate`, which it arms first if necessary. Converts to true if the gate is closed; to
-// false if arm() or close() has failed. `patience_ns`: longest time in nanoseconds, counted from
-// the arming, for which close() waits. The destructor opens the gate again.
+// Keeps other threads from submitting work to devices for the length of a scope. The constructor
+// arms `submission_gate` if it is not armed yet, and closes it. The object converts to true if the
+// gate is closed, and to false if arm() or close() has failed. The destructor opens the gate again.
 class GateClosed {
  public:
-  // Arms the gate if necessary, and closes it. `patience_ns`: longest wait in nanoseconds.
+  // Arms the gate if it is not armed yet, and closes it. `patience_ns`: longest time in nanoseconds
+  // for which close() waits; the time that arm() takes does not count.
   explicit GateClosed(std::uint64_t patience_ns) noexcept
       : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
   ~GateClosed() {

@@ -37,7 +37,9 @@ class FreeBases {
     // change that figure.
     bool by_own = false;
     std::uint64_t free_bytes = 0;
-    Version version = 0;  // the version of the device's base when FreeBases::of() was called
+    // Version of the device's base when FreeBases::of() was called. 0: the ordinal is not from 0 to
+    // 63, or the lock of the bases could not be had.
+    Version version = 0;
   };
 
   // Returns the device's base, the reading of its free memory to which later readings are compared.
@@ -50,7 +52,9 @@ class FreeBases {
     return {stored.epoch == epoch, stored.is_exact, stored.by_own, stored.free_bytes,
             version_of(epoch, stored)};
   }
-  // Returns the version of the device's base for set(). To be called before the device is read.
+  // Returns the version of the device's base for set(). To be called before the device is read. 0:
+  // the ordinal is not from 0 to 63, or the lock of the bases could not be had; set() then does
+  // nothing.
   Version reading_begins(DeviceOrdinal device) noexcept {
     is_watched_.store(true);
     return of(device).version;

@@ -51,7 +51,8 @@ def _jax_devices():
 def _jax_figures(_):
     """Yields (name of the pool, ordinal, figures) for JAX's memory on each of its GPUs.
 
-    `figures` is a dict of bytes; None stands for a figure that this version of JAX does not give.
+    `figures` is a dict of bytes; None stands for a figure that this version of JAX does not give. The
+    parameter is the module jax, which is not used.
     """
     for device in _jax_devices():
         stats = device.memory_stats()

@@ -75,9 +75,9 @@ class CallFrames {
   model::MaybeId known_stack_of(const std::optional<ledger::GroupView>& group) const {
     return group ? known_stack(group->stack) : std::nullopt;
   }
-  // Returns the id of the module in which the innermost frame lies for which accepts(path of its
-  // module) is true; 0: there is none. The stack must have been added. May be called before
-  // name_all().
+  // Walks the stack from its innermost frame outwards. Returns the id of the first module for which
+  // `accepts` returns true; 0 if there is none. `path`: path of a frame's module. Frames without a
+  // known module are skipped. The stack must have been added. May be called before name_all().
   std::uint32_t innermost_module(const ledger::StackView&,
                                  FunctionRef<bool(std::string_view path)> accepts) const;
   // Returns the table of modules by id. A module's id is its row in the ledger.

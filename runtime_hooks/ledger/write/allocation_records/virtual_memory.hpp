@@ -43,8 +43,10 @@ class VirtualMemory {
   // which another handle may get this handle's value. If the driver refuses, the caller calls
   // release_undo(). Returns false, and changes nothing, if the handle has no record.
   bool release_begin(DeviceAddress handle) noexcept;
-  // Undoes a call of release_begin(), because the driver refused the release: adds the handle's
-  // reference again.
+  // Undoes a call of release_begin() that returned true, because the driver refused the release:
+  // adds the reference again that the call took from the handle. `handle`: the argument of that
+  // call. Must not be called if release_begin() returned false: the handle might get a reference
+  // too many.
   void release_undo(DeviceAddress handle) noexcept;
   // Adds the record of a mapping (cuMemMap) of `handle` at `address`. `bytes`: size of the mapping.
   // `group`: group of the mapping; 0: none. Ends the record of an older mapping at `address`. If
