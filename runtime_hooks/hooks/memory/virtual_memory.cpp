@@ -76,11 +76,12 @@ CUresult cuMemMap(HookedCall& call, CUdeviceptr ptr, size_t size, size_t offset,
 
 CUresult cuMemUnmap(HookedCall& call, CUdeviceptr ptr, size_t size) {
   if (!call.recording()) return call.real().cuMemUnmap(ptr, size);
-  // The result of unmap_begin() is not needed. A range without records does not mean that a mapping
-  // was missed, since the driver also succeeds in unmapping a range that is not mapped.
-  call.memory().virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
+  // A range without records does not mean that a mapping was missed, since the driver also succeeds
+  // in unmapping a range that is not mapped.
+  const bool known = call.memory().virtual_memory.unmap_begin(DeviceAddress{ptr}, ByteCount{size});
   const CUresult result = call.real().cuMemUnmap(ptr, size);
-  if (refused(result)) call.memory().virtual_memory.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
+  if (known && refused(result))
+    call.memory().virtual_memory.unmap_undo(DeviceAddress{ptr}, ByteCount{size});
   return result;
 }
 
