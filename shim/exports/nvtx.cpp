@@ -1,7 +1,9 @@
 // NVTX ranges that mark the program's steps (CUWARDEN_STEP_RANGE). NVTX is a header of the program,
 // which loads the library that NVTX_INJECTION64_PATH names at its first call, and has it fill in
 // functions for the calls. The structs are those of NVTX 2 and 3.
-#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -37,17 +39,18 @@ enum class Filled : std::uint32_t { no, under_way, yes };
 constinit std::atomic<Filled> filled{Filled::no};
 
 // Fills step_range once. Returns false if the user has chosen no range, or if another thread that
-// fills it does not end in time: a signal handler may have interrupted that thread.
+// fills it does not end within a second: a signal handler may have interrupted that thread.
 bool read_step_range() noexcept {
   Filled seen = Filled::no;
   if (filled.compare_exchange_strong(seen, Filled::under_way)) {
     step_range_of_environment(step_range);
     filled.store(Filled::yes);
   }
-  constexpr int most_waits = 10'000;
+  constexpr int most_waits = 1'000;
+  constexpr timespec a_millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int i = 0; filled.load() != Filled::yes; ++i) {
     if (i == most_waits) return false;
-    sched_yield();
+    syscall(SYS_nanosleep, &a_millisecond, nullptr);  // glibc's is a cancellation point
   }
   return step_range[0] != '\0';
 }
