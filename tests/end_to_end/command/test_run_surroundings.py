@@ -190,6 +190,7 @@ def test_a_snapshot_of_the_program_is_no_report_of_its_end(cuwarden, workspace):
     assert (workspace.reports / "now.json").exists()
     reports = [line for line in done.stderr.splitlines() if line.startswith("report: ")]
     assert len(reports) == 1 and "now.json" not in reports[0], done.stderr
+    assert "now.json: an earlier report of the process of " in done.stderr
 
 
 def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):

@@ -11,9 +11,11 @@
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/report_head.hpp"
 #include "reporters/reports/report_policy.hpp"
+#include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/reports/latest_reports.hpp"
 
 namespace cuwarden {
 namespace {
@@ -89,9 +91,38 @@ class Collection {
     for (const std::string& path : newest(std::move(paths))) search_report(path);
   }
 
-  RunReports take() { return std::move(found_); }
+  // Returns what was found. A snapshot counts only if its process has left no other report.
+  RunReports take() {
+    for (Snapshot& snapshot : snapshots_) {
+      const auto later = std::ranges::find_if(
+          found_.reports, [&](const RunReport& report) { return is_of(report, snapshot.head); });
+      if (later == found_.reports.end())
+        found_.reports.push_back(std::move(snapshot.report));
+      else
+        tell_left_out({snapshot.report.path, snapshot.report.path, {.is_final = false}},
+                      {later->path, later->path, {.is_final = true}});
+    }
+    return std::move(found_);
+  }
 
  private:
+  // A report of a process that still ran, with the facts about that process.
+  struct Snapshot {
+    RunReport report;
+    ReportHead head;
+  };
+
+  // True if the report is about this process.
+  static bool is_of(const RunReport& report, const ReportHead& process) {
+    std::optional<ReportHead> head;
+    if (report.content)
+      head = read_report_head(std::string_view(*report.content));
+    else if (const Descriptor file = open_to_read(report.path.c_str()))
+      head = read_report_head(file.number());
+    return head && head->pid == process.pid && head->start == process.start &&
+           head->host == process.host;
+  }
+
   bool is_recent(const std::string& path) const {
     struct stat status {};
     return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -126,9 +157,8 @@ class Collection {
     return false;
   }
 
-  // Adds the report if it is of this run, which the run's variable in it shows. A snapshot is left
-  // out: the process has ended since, with another report. Another user's report is read with that
-  // user's rights.
+  // Adds the report if it is of this run, which the run's variable in it shows. Another user's
+  // report is read with that user's rights.
   void search_report(const std::string& path) {
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) return;
@@ -143,14 +173,19 @@ class Collection {
         is_anothers ? ask_as_user(status.st_uid, time_, most_searched_bytes, read).text : read();
     if (content.find(run_paths_.list.substr(run_paths_.list.rfind('/')) + '"') == content.npos)
       return;
-    if (const auto head = read_report_head(content); head && head->running) return;
-    add(path, is_anothers ? std::optional(std::move(content)) : std::nullopt);
+    const auto head = read_report_head(std::string_view(content));
+    RunReport report{path, is_anothers ? std::optional(std::move(content)) : std::nullopt};
+    if (head && head->running && files_.insert({status.st_dev, status.st_ino}).second)
+      snapshots_.push_back({std::move(report), *head});
+    else
+      add(path, std::move(report.content));
   }
 
   const RunPaths& run_paths_;
   RecoveryRequest child_;
   TimeForUsers time_;
   RunReports found_;
+  std::vector<Snapshot> snapshots_;  // snapshots that the search has found
   // Device and inode of each report that was found, and of each ledger that was met.
   std::set<std::pair<dev_t, ino_t>> files_, ledgers_;
 };
