@@ -21,6 +21,9 @@ namespace {
 // no device has any, and stay exact in a reader whose numbers have 53 bits.
 constexpr std::uint64_t first_address = 1U << 20;
 constexpr std::uint64_t between_segments = 512;
+// Devices with higher numbers are left out: a damaged report may have any number, and the file has
+// a list for each number below the largest.
+constexpr model::Id most_devices = 1024;
 
 // An event of a device: a group of allocations, of which the oldest was made then, or a refused
 // request.
@@ -44,33 +47,40 @@ class Snapshot final : public CommonFile {
         events[group.device].push_back({group.first_ns.value_or(0), &group});
     std::map<model::Id, const model::Incident*> incidents;
     for (const model::Incident& incident : report->incidents) incidents[incident.id] = &incident;
+    std::size_t shown = 0;
     for (const model::IncidentFact& fact : report->incident_facts) {
       // memory_viz cannot show a refused request without the free bytes of the device.
       if (fact.fact != "free_bytes" || !fact.value) continue;
       const auto incident = incidents.find(fact.incident);
-      if (incident != incidents.end() && incident->second->device)
-        events[incident->second->device].push_back(
-            {incident->second->time_ns.value_or(0), nullptr, incident->second, *fact.value});
+      if (incident == incidents.end() || !incident->second->device) continue;
+      events[incident->second->device].push_back(
+          {incident->second->time_ns.value_or(0), nullptr, incident->second, *fact.value});
+      ++shown;
     }
+    const std::size_t too_high =
+        std::erase_if(events, [](const auto& of) { return of.first && *of.first >= most_devices; });
     const bool is_empty =
         std::ranges::all_of(events, [](const auto& of) { return of.second.empty(); });
     // A viewer has nothing to choose, and may fail, if no device has any event.
-    if (is_empty && events.empty()) events[0];
+    if (is_empty && events.empty()) events[model::Id{0}];
+    std::string why_empty = "no live memory";
+    if (const std::size_t hidden = incidents.size() - std::min(shown, incidents.size()))
+      why_empty += ", " + std::to_string(hidden) + " refused request" + (hidden == 1 ? "" : "s") +
+                   " that this view cannot show";
+    if (too_high != 0) why_empty += ", devices with numbers from 1024 on are left out";
     start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
     // Host memory, which has no number, is the process's last device.
     const std::uint64_t first = devices_;
     std::uint64_t host = first;
-    // A damaged report may have any number. The file has a list for each number below the largest.
-    constexpr model::Id most_devices = 1024;
     for (const auto& [device, list] : events)
-      if (device && *device < most_devices) host = std::max(host, first + *device + 1);
+      if (device) host = std::max(host, first + *device + 1);
     const std::uint64_t count = host - first + (events.contains(std::nullopt) ? 1 : 0);
     for (; devices_ < first + count; ++devices_) {
       const std::uint64_t number = devices_ - first;
       const bool is_host = devices_ == host;
       const auto found = events.find(is_host ? model::MaybeId() : static_cast<model::Id>(number));
       traces_.empty_list();
-      if (is_empty && number == 0) add_empty_event(report);
+      if (is_empty && number == 0) add_empty_event(report, why_empty);
       if (found != events.end()) add_events(report, found->second);
       traces_.append();
     }
@@ -126,13 +136,13 @@ class Snapshot final : public CommonFile {
       address += bytes + between_segments;
     }
   }
-  // Adds an event that says that the report has no live memory and no refused request to show.
-  void add_empty_event(const IndexedReport& report) {
+  // Adds an event whose only frame says why the report has nothing to show.
+  void add_empty_event(const IndexedReport& report, const std::string& why) {
     begin_event("snapshot", 0, start_ns_ / 1000);
     traces_.entry("addr", std::uint64_t{0});
     traces_.text("frames");
     traces_.empty_list();
-    add_dictionary("no live memory", words_of_process(*report), 0);
+    add_dictionary(why, words_of_process(*report), 0);
     traces_.append();
     end_event();
   }
@@ -192,8 +202,8 @@ class Snapshot final : public CommonFile {
     return add_frames(report, group.stack, words + where(group.device));
   }
   std::uint32_t add_frames(const IndexedReport& report, const model::Incident& incident) {
-    const std::uint64_t repeats = incident.repeats.value_or(0);
-    std::string words = repeats == 0 ? "" : std::to_string(repeats + 1) + " x ";
+    const std::uint64_t times = std::max<std::uint64_t>(incident.repeats.value_or(0) + 1, 1);
+    std::string words = times == 1 ? "" : std::to_string(times) + " x ";
     words += "refused: " + printable(incident.verdict);
     if (incident.api) words += ", " + printable(*incident.api);
     words += ", " + printable(incident.outcome);

@@ -64,7 +64,7 @@ def checked_rows(run):
         rows,
         [(g["item"], g["api"], g["count"], g["bytes"], g["uncertain"]) for g in groups],
     )
-    assert abs(rows["unexplained"]) <= max(device["used_bytes"] / 100, OF_THE_DEVICE), rows
+    assert -2 * CHUNK <= rows["unexplained"] <= max(device["used_bytes"] / 100, OF_THE_DEVICE), rows
     assert all(group["bytes"] >= 0 for group in groups)
     return rows
 

@@ -109,7 +109,9 @@ def test_a_refused_request_is_an_event_between_the_allocations(snapshot_of, repo
     events = snapshot_of(report)["device_traces"][0]
     (oom,) = [event for event in events if event["action"] == "oom"]
     assert (oom["size"], oom["device_free"], oom["time_us"]) == (1 << 30, 1 << 40, 1795161631_123456)
-    assert oom["frames"][0]["name"].endswith("refused: device_full_own, cudaMalloc, failed, on GPU 0")
+    repeats = report["incidents"][0].get("repeats") or 0
+    times = f"{repeats + 1} x " if repeats else ""
+    assert oom["frames"][0]["name"] == times + "refused: device_full_own, cudaMalloc, failed, on GPU 0"
     assert oom["frames"][-1] == {"name": "step", "filename": "/home/u/train.py", "line": 41}
 
 
@@ -118,8 +120,8 @@ def test_a_refused_request_says_how_often_it_was_repeated_and_if_its_size_is_unk
     incident = report["incidents"][0] | {"repeats": repeats, "bytes": None}
     events = snapshot_of(report | {"incidents": [incident]})["device_traces"][0]
     (oom,) = [event for event in events if event["action"] == "oom"]
-    assert oom["size"] == 0 and oom["frames"][0]["name"].startswith(words + "device_full_own, ")
-    assert oom["frames"][0]["name"].endswith(", failed, size not recorded, on GPU 0")
+    name = words + "device_full_own, cudaMalloc, failed, size not recorded, on GPU 0"
+    assert (oom["size"], oom["frames"][0]["name"]) == (0, name)
 
 
 def test_bytes_keep_all_digits(snapshot_of, report):
@@ -154,3 +156,18 @@ def test_a_report_without_live_memory_has_an_event_that_says_so(snapshot_of, cle
     assert (event["action"], event["size"], event["frames"][0]["name"]) == ("snapshot", 0, "no live memory")
     assert others == [[]] * (len(report["devices"]) - 1 if lists_devices else 0)
     assert (snapshot["segments"], snapshot["allocator_settings"]) == ([], {})
+
+
+def test_requests_that_cannot_be_shown_are_counted(snapshot_of, report):
+    nothing = report | {"leak_groups": [], "incident_facts": []}
+    (event,) = snapshot_of(nothing)["device_traces"][0]
+    count = len(report["incidents"])
+    requests = "refused request" if count == 1 else "refused requests"
+    assert event["frames"][0]["name"] == f"no live memory, {count} {requests} that this view cannot show"
+
+
+def test_devices_with_numbers_of_a_damaged_report_are_left_out_and_named(snapshot_of, clean_report):
+    report = json.loads(clean_report.read_text())
+    report["devices"] = [report["devices"][0] | {"device": 5000}]
+    (event,) = snapshot_of(report)["device_traces"][0]
+    assert event["frames"][0]["name"] == "no live memory, devices with numbers from 1024 on are left out"
