@@ -128,6 +128,8 @@ inline driver::RealDriver fake_functions() {
   };
   real.cuMemRelease = [](CUmemGenericAllocationHandle) { return CUDA_SUCCESS; };
   real.cuMemUnmap = [](CUdeviceptr, size_t) { return CUDA_SUCCESS; };
+  real.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                     unsigned long long) { return CUDA_SUCCESS; };
   real.cuMemCreate = [](CUmemGenericAllocationHandle* out, size_t, const CUmemAllocationProp*,
                         unsigned long long) { return *out = 77, CUDA_SUCCESS; };
 #if CUDA_VERSION >= 12010

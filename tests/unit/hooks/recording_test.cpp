@@ -232,6 +232,24 @@ TEST_F(HooksTest,
   EXPECT_EQ(unknown_frees(), 1u);  // the driver succeeds in unmapping an empty range
 }
 
+TEST_F(HooksTest, a_refused_unmapping_of_an_empty_range_leaves_ended_mappings_ended) {
+  constexpr CUdeviceptr range = 0x70000;
+  constexpr std::size_t bytes = 4096;
+  CUmemGenericAllocationHandle handle = 0;
+  CUmemAllocationProp prop{};
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  hooked(Row::cuMemCreate, cuMemCreate, &handle, bytes, &prop, 0ull);
+  hooked(Row::cuMemMap, cuMemMap, range, bytes, std::size_t{0}, handle, 0ull);
+  hooked(Row::cuMemRelease, cuMemRelease, handle);
+  hooked(Row::cuMemUnmap, cuMemUnmap, range, bytes);
+  ASSERT_TRUE(records().empty());
+  const_cast<driver::RealDriver&>(real).cuMemUnmap = [](CUdeviceptr, size_t) {
+    return CUDA_ERROR_INVALID_VALUE;
+  };
+  hooked(Row::cuMemUnmap, cuMemUnmap, range, bytes);
+  EXPECT_TRUE(records().empty());
+}
+
 #if CUDA_VERSION >= 12010
 TEST_F(HooksTest, releasing_a_multicast_object_is_no_unknown_free) {
   CUmemGenericAllocationHandle handle = 0;
