@@ -27,6 +27,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
+
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -66,7 +68,7 @@ extern "C" std::size_t reclaim(int device, std::size_t bytes, void* argument) {
   if (how == "throws") throw std::runtime_error("the cache is in a bad state");
   if (how == "exits") pthread_exit(nullptr);
   if (how == "hangs") sleep(1000);
-  if (how == "tarries") usleep(1'200'000);
+  if (how == "tarries") let_time_pass(1200);
   if (how == "unregisters") {
     empty();
     return cuwarden_unregister_reclaimer(number) == 0 ? 1 : 0;
