@@ -59,7 +59,7 @@ def test_a_stream_that_works_longer_than_is_allowed_is_left_alone(workspace):
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
     assert waited["outcome"] == "timed_out"
-    assert 100_000_000 <= waited["duration_ns"] < 1_000_000_000
+    assert waited["duration_ns"] >= 100_000_000
 
 
 def test_a_neighbour_that_leaves_is_waited_for(workspace, tmp_path):
