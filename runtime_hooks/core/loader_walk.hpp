@@ -6,13 +6,10 @@
 #pragma once
 
 #include <link.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/confinement.hpp"
@@ -29,6 +26,9 @@ class LoaderWalks {
   // A callback of dl_iterate_phdr, which is called for each loaded object; a result other than 0
   // ends the walk.
   using Visit = int (*)(dl_phdr_info*, std::size_t, void*);
+
+  // `clock`: tells how long a wait has lasted, and sleeps during it.
+  constexpr explicit LoaderWalks(Clock& clock = system_clock) noexcept : clock_(clock) {}
 
   // Waits for a fork that is under way, for ten seconds at most, calls dl_iterate_phdr(visit,
   // argument), and returns its result. Keeps errno. May be called inside another walk. Neither an
@@ -87,13 +87,13 @@ class LoaderWalks {
   static std::uint32_t own_walks() noexcept { return is_inside_ ? 1 : 0; }
   // Waits until `number` (walks_ or forks_) is at most `least`, for ten seconds at most. Does not
   // wait in a thread that a seccomp filter confines. Returns true if the number is at most `least`.
-  static bool falls_to(const std::atomic<std::uint32_t>& number, std::uint32_t least) noexcept {
-    constexpr std::uint64_t longest_ns = 10'000'000'000;
-    constexpr timespec pause{.tv_sec = 0, .tv_nsec = 20'000};
-    const std::uint64_t begin_ns = now_ns();
-    while (number.load() > least) {
-      if (is_confined() || now_ns() - begin_ns > longest_ns) return false;
-      syscall(SYS_nanosleep, &pause, nullptr);  // glibc's nanosleep is a cancellation point
+  bool falls_to(const std::atomic<std::uint32_t>& number, std::uint32_t least) noexcept {
+    constexpr std::uint64_t longest_ns = 10'000'000'000, pause_ns = 20'000;
+    const std::uint64_t begin_ns = clock_.now_ns();
+    for (std::uint32_t now = number.load(); now > least; now = number.load()) {
+      if (is_confined() || clock_.now_ns() - begin_ns > longest_ns) return false;
+      // Changes of the number wake no thread, so the pause ends by itself.
+      clock_.wait_ns(number, now, pause_ns);
     }
     return true;
   }
@@ -102,6 +102,7 @@ class LoaderWalks {
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_inside_ = false;
   // True from the calling thread's before_fork() to its after_fork().
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_forking_ = false;
+  Clock& clock_;  // tells how long a wait has lasted, and sleeps during it
   // Numbers of walks over the loaded objects, and of forks, that are under way in this process.
   std::atomic<std::uint32_t> walks_{0}, forks_{0};
   // True if the latest fork that waited for walks of other threads has waited for ten seconds in

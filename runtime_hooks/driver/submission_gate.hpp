@@ -94,9 +94,10 @@ extern constinit SubmissionGate submission_gate;  // the gate of all submissions
 class GateClosed {
  public:
   // Arms the gate if it is not armed yet, and closes it. `patience_ns`: longest time in nanoseconds
-  // for which close() waits; the time that arm() takes does not count.
-  explicit GateClosed(std::uint64_t patience_ns) noexcept
-      : is_closed_(submission_gate.arm() && submission_gate.close(now_ns() + patience_ns)) {}
+  // for which close() waits; the time that arm() takes does not count. `Clock`: measures the wait.
+  GateClosed(std::uint64_t patience_ns, Clock& clock) noexcept
+      : is_closed_(submission_gate.arm() &&
+                   submission_gate.close(clock.now_ns() + patience_ns, clock)) {}
   ~GateClosed() {
     if (is_closed_) submission_gate.open();
   }

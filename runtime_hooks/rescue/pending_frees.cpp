@@ -127,9 +127,9 @@ void PendingFrees::capture_begins() noexcept {
 // beginning.
 class PendingFrees::AwaitedEvents::NoneJoins {
  public:
-  explicit NoneJoins(const tracking::Captures& captures) noexcept
+  NoneJoins(const tracking::Captures& captures, Clock& clock) noexcept
       : captures_(captures), any_(captures.any()) {
-    if (any_) closed_.emplace(patience_ns);
+    if (any_) closed_.emplace(patience_ns, clock);
   }
   // True if an event in the stream does not become part of a capture. The caller holds the lock,
   // for which a capture that begins waits.
@@ -149,14 +149,19 @@ class PendingFrees::AwaitedEvents::NoneJoins {
 
 PendingFrees::AwaitedEvents::AwaitedEvents(PendingFrees& pending, const driver::RealDriver& real,
                                            const tracking::LiveContexts& contexts,
-                                           ContextId current, DeviceOrdinal device)
-    : pending_(pending), real_(real), contexts_(contexts), current_(current), device_(device) {
+                                           ContextId current, DeviceOrdinal device, Clock& clock)
+    : pending_(pending),
+      real_(real),
+      contexts_(contexts),
+      current_(current),
+      device_(device),
+      clock_(clock) {
   can_use_events_ = real.cuEventCreate != nullptr && real.cuEventRecord != nullptr &&
                     real.cuEventQuery != nullptr && real.cuEventSynchronize != nullptr &&
                     real.cuEventDestroy_v2 != nullptr;
   if (!can_use_events_) return;
   const driver::RelaxedCaptures harmless(real);
-  const NoneJoins none_joins(pending.captures_);
+  const NoneJoins none_joins(pending.captures_, clock);
   if (pending.frees_in_own_stream(current)) {
     const Locked locked(pending.lock_);
     if (!locked || !pending.may_ask()) return;
@@ -202,7 +207,7 @@ bool PendingFrees::AwaitedEvents::leaves_out(const NoneJoins& none_joins,
 bool PendingFrees::AwaitedEvents::add_others() {
   if (!can_use_events_) return false;
   const driver::RelaxedCaptures harmless(real_);
-  const NoneJoins none_joins(pending_.captures_);
+  const NoneJoins none_joins(pending_.captures_, clock_);
   const std::size_t before = count_ + count_elsewhere_;
   each_stream([&](NotedStream& noted, std::uint64_t key, ContextId context) {
     return context == current_ || is_of_default(key) || contexts_.device_of(context) != device_ ||
@@ -272,7 +277,7 @@ void PendingFrees::AwaitedEvents::each_elsewhere(const Visit& visit) {
 
 bool PendingFrees::AwaitedEvents::synchronise_defaults() {
   if (real_.cuStreamSynchronize == nullptr) return false;
-  const driver::GateClosed closed(patience_ns);
+  const driver::GateClosed closed(patience_ns, clock_);
   if (!closed) return false;
   // The question if the context is idle would end a capture.
   if (pending_.captures_.any()) {

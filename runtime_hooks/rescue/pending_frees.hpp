@@ -102,9 +102,10 @@ class PendingFrees {
     // Puts an event into each stream of the current context that has pending frees (cuMemFreeAsync,
     // not synchronised since), into 64 streams at most. Of the default streams, only the calling
     // thread's own one gets an event. `current`: the current context. `device`: device of the
-    // request, for add_others(). All references outlive the object.
+    // request, for add_others(). `clock`: measures waits for the gate. All references outlive the
+    // object.
     AwaitedEvents(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
-                  ContextId current, DeviceOrdinal device);
+                  ContextId current, DeviceOrdinal device, Clock& clock);
     // Destroys the events that were not reached.
     ~AwaitedEvents();
     AwaitedEvents(const AwaitedEvents&) = delete;
@@ -175,6 +176,7 @@ class PendingFrees {
     const tracking::LiveContexts& contexts_;
     const ContextId current_;     // the requesting thread's current context
     const DeviceOrdinal device_;  // device of the refused request
+    Clock& clock_;                // measures waits for the gate
     // True if the driver has the functions for events; otherwise no stream gets an event.
     bool can_use_events_ = false;
     // Events in streams of the current context, each put there after the stream's pending frees.

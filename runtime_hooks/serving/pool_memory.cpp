@@ -170,7 +170,7 @@ bool ServingPools::is_idle_here() noexcept {
   constexpr std::uint64_t patience_ns = 1'000'000;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  const driver::GateClosed closed(patience_ns);
+  const driver::GateClosed closed(patience_ns, clock_);
   return closed && !parts_.captures.any() &&
          driver::is_idle(parts_.real, parts_.queries.current_unguarded().context);
 }

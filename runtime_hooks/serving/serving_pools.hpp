@@ -84,7 +84,7 @@ struct Pools {
 class ServingPools final : public tracking::ReadingListener {
  public:
   // All references outlive the object. `settings` is copied. `process` tells how much memory the
-  // host has free. `clock` measures the pauses for meshing.
+  // host has free. `clock` measures the pauses for meshing and waits for the gate.
   ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
                const driver::RealDriver& real, const tracking::DeviceQueries& queries,
                tracking::LiveContexts& contexts, tracking::Captures& captures,
@@ -343,7 +343,7 @@ class ServingPools final : public tracking::ReadingListener {
   HostProcess& process_;                 // tells the host's free memory and the loaded libraries
   tracking::MemoryPools& memory_pools_;  // CUDA's own memory pools (CUmemoryPool)
   Notices& notices_;                     // writes messages to the user
-  Clock& clock_;                         // measures the pauses for meshing
+  Clock& clock_;                         // measures the pauses for meshing and waits for the gate
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program, because the
   // last pause was in vain. 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};

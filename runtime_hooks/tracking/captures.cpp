@@ -1,10 +1,6 @@
 #include "runtime_hooks/tracking/captures.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
-
-#include "runtime_hooks/core/clock.hpp"
 
 namespace cuwarden::tracking {
 namespace {
@@ -53,10 +49,10 @@ bool Captures::forbid_allocations(CUstreamCaptureMode mode) noexcept {
 }
 
 void Captures::let_waits_begin() const noexcept {
-  constexpr std::uint64_t patience_ns = 1'000'000;
+  constexpr std::uint64_t patience_ns = 1'000'000, pause_ns = 10'000;
   if (waits_.load() == 0) return;
-  const std::uint64_t until_ns = now_ns() + patience_ns;
-  while (waits_.load() != 0 && now_ns() < until_ns) sched_yield();
+  const std::uint64_t until_ns = clock_.now_ns() + patience_ns;
+  while (waits_.load() != 0 && clock_.now_ns() < until_ns) clock_.sleep_ns(pause_ns);
 }
 
 void Captures::remove(Capture& capture) noexcept {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/cuda_api.hpp"
@@ -16,6 +17,9 @@ namespace cuwarden::tracking {
 // All functions may be called by several threads at once.
 class Captures {
  public:
+  // `clock`: measures waits for calls between begin_wait() and end_wait(), and sleeps during them.
+  explicit Captures(Clock& clock = system_clock) noexcept : clock_(clock) {}
+
   // Counts a capture of the stream as in progress; must be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream.
   // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits for
@@ -94,6 +98,7 @@ class Captures {
   // Removes a capture that is in progress, by making its entry of `all_` unused.
   void remove(Capture&) noexcept;
 
+  Clock& clock_;  // measures waits for calls between begin_wait() and end_wait()
   // True once the driver has begun a stream capture in this process.
   std::atomic<bool> seen_{false};
   FutexLock lock_;

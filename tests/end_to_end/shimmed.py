@@ -61,6 +61,8 @@ def until(is_so, process=None):
 # calls let_time_pass(), at no cost of real time.
 DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
 DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
+# The sleeps of the program, too, take time of the driven clock alone.
+DRIVEN_WITH_SLEEPS = (*DRIVEN, PROGRAMS / "libdriven_sleeps.so")
 
 
 def program(name):

@@ -7,6 +7,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
     : ledger(given_ledger),
       real(given_real),
       queries(real, contexts),
+      captures(around.clock),
       notices(around.notices),
       pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
             memory_pools, notices, around.clock),

@@ -28,7 +28,8 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
   constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
   const Parts& parts = rescue.call.parts;
   PendingFrees::AwaitedEvents events(rescue.call.pending, parts.real, parts.contexts,
-                                     rescue.call.here.context, rescue.call.request.device);
+                                     rescue.call.here.context, rescue.call.request.device,
+                                     rescue.clock);
   bool had_any = events.any(), has_others = false;
   for (std::uint64_t sleep = first_sleep_ns;;) {
     if (events.synchronise_reached()) {

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from shimmed import COMMAND, DRIVER, PATIENCE_S, killed_by, program
+from shimmed import COMMAND, DRIVEN, DRIVER, PATIENCE_S, killed_by, program
 
 ENDINGS = [
     # word for the program, status as the parent sees it, end_reason, exit_status, signal
@@ -255,7 +255,7 @@ def test_a_program_that_locks_its_memory_does_not_lock_the_whole_ledger(
 
 @pytest.mark.parametrize("how, count", [("cancelled_in_first_call", 3), ("cancelled", 6)])
 def test_a_thread_that_is_to_be_cancelled_ends_where_the_program_says(run_both, how, count):
-    run = run_both([program("ending"), how])
+    run = run_both([program("ending"), how], preload=DRIVEN)
     assert run.stdout.startswith("still here\ncancelled: 1\n")
     assert run.report["leaks"]["count"] == count
 

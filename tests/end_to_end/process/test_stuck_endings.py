@@ -9,7 +9,7 @@ import time
 import pytest
 
 from reports import Report
-from shimmed import DRIVER, PROGRAMS, RUNTIME, SHIM, cuwarden, program
+from shimmed import DRIVEN, DRIVER, PROGRAMS, RUNTIME, SHIM, cuwarden, program
 
 STATUS = 7
 LONGEST_S = 20  # a program that runs longer hangs
@@ -82,7 +82,8 @@ def test_a_lost_device_is_not_asked_again(end, error):
 
 def test_a_slow_driver_is_asked_nothing_more_at_exit(workspace):
     """A call of 700 ms uses up the 500 ms for all readings. The call makes the device's context current."""
-    check(workspace.run_both([program("stuck"), "slow_at_exit"], fail("cuCtxPushCurrent:2:signal")))
+    command = [program("stuck"), "slow_at_exit"]
+    check(workspace.run_both(command, fail("cuCtxPushCurrent:2:signal"), preload=DRIVEN))
 
 
 def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(workspace):

@@ -89,19 +89,18 @@ seen = lambda: [
 PYTHON_MODULES = shimmed.SOURCE / "tools" / "python"
 
 
-def run(workspace, text, *options, report="%e.json", path=""):
+def run(workspace, text, *options, report="%e.json", path="", preload=None):
     """Runs the text of a script by `cuwarden run`, with the stand-ins for CuPy and JAX importable.
 
-    Returns the finished process.
+    `preload`: a library that the program has, too. Returns the finished process.
     """
     (workspace.work / "cupy.py").write_text(CUPY)
     (workspace.work / "jax.py").write_text(JAX)
     script = workspace.work / "train.py"
     script.write_text(WATCH + textwrap.dedent(text))
     options = ["--simulate", "2GiB", "--report", workspace.reports / report, *options]
-    return shimmed.cuwarden(
-        workspace, "run", *options, "--", PYTHON, script, env={"PYTHONPATH": str(path) or None}
-    )
+    env = {"PYTHONPATH": str(path) or None, "LD_PRELOAD": preload}
+    return shimmed.cuwarden(workspace, "run", *options, "--", PYTHON, script, env=env)
 
 
 def report_of(workspace):

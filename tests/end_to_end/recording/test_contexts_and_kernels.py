@@ -3,7 +3,7 @@ takes for them, by the call stack that made it do so. The program itself reads t
 
 import pytest
 
-from shimmed import program
+from shimmed import DRIVEN, program
 
 OTHERS = 3 << 30
 
@@ -48,8 +48,8 @@ def check_explained(report):
     assert abs(account(report)["unexplained"]) <= device["used_bytes"] / 100
 
 
-def ran(run_both, *command, env=None):
-    run = run_both([program("contexts_and_kernels"), *command], env)
+def ran(run_both, *command, env=None, **how):
+    run = run_both([program("contexts_and_kernels"), *command], env, **how)
     assert run.returncode == 0, run.stderr
     assert run.report["records"]["complete"], run.report["records"]
     return run, run.last_line
@@ -91,7 +91,7 @@ def test_when_a_devices_first_context_ends_the_others_keep_their_bytes(run_both)
 
 
 def test_a_number_of_contexts_that_grows_is_a_leak(run_both, cuwarden):
-    run, facts = ran(run_both, "slowly", 20)
+    run, facts = ran(run_both, "slowly", 20, preload=DRIVEN)
     (leak,) = run.report["leak_groups"]
     assert (leak["kind"], leak["growth"], leak["count"]) == ("context", "growing", 20)
     assert leak["bytes"] == close_to(facts["taken"])
@@ -99,7 +99,7 @@ def test_a_number_of_contexts_that_grows_is_a_leak(run_both, cuwarden):
 
 
 def test_contexts_that_were_made_at_once_are_no_leak(run_both, cuwarden):
-    run, _ = ran(run_both, "early", 20)
+    run, _ = ran(run_both, "early", 20, preload=DRIVEN)
     (group,) = [row for row in run.report["implicit_groups"] if row["count"] == 20]
     assert group["growth"] == "burst"
     assert run.report["leak_groups"] == []

@@ -174,7 +174,7 @@ def test_threads_are_joined_although_the_program_has_put_back_its_modules(worksp
     done = run(
         workspace,
         """
-        import cupy, threading, time
+        import cupy, threading
         before = dict(sys.modules)
         cupy.empty(1 << 20)
         for _ in range(1000):
@@ -185,7 +185,7 @@ def test_threads_are_joined_although_the_program_has_put_back_its_modules(worksp
         for _ in range(1000):
             pass
         def late():
-            time.sleep(0.2)
+            threading.main_thread().join()  # returns once the interpreter joins other threads
             print("joined", flush=True)
         threading.Thread(target=late).start()
         """,
@@ -201,17 +201,17 @@ def test_figures_that_come_late_are_not_those_of_the_refused_request(workspace):
     done = run(
         workspace,
         """
-        import cupy, threading, time
+        import ctypes, cupy, threading
         cupy.empty(8 << 20)
+        os.mkfifo("told")
         def work():
-            time.sleep(0.5)  # until the main thread waits in join()
-            assert cupy.empty(4 << 30) is None
-            time.sleep(1.5)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+            with open("told", "w"):  # comes once the main thread waits for the shell
+                assert cupy.empty(4 << 30) is None
+                ctypes.CDLL(None).pass_driven_time(ctypes.c_int64(1_500_000_000))
+        threading.Thread(target=work).start()
+        os.system("read told <told")
         """,
-        "--pool", "off",
+        "--pool", "off", preload=shimmed.DRIVEN_CLOCK,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report = report_of(workspace)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from shimmed import program
+from shimmed import DRIVEN, program
 
 APIS = {
     "graphs": "cuGraphInstantiateWithFlags",
@@ -22,9 +22,11 @@ def account(report):
     return rows, device["used_bytes"]
 
 
-def made(run_both, kind, end, env=None):
-    count = 40 if end in ("slowly", "early") else COUNTS[kind]
-    run = run_both([program("implicit_objects"), kind, count, end], env)
+def made(run_both, kind, end):
+    """Runs the program; in time that it drives if the times at which it makes objects matter."""
+    is_timed = end in ("slowly", "early")
+    command = [program("implicit_objects"), kind, 40 if is_timed else COUNTS[kind], end]
+    run = run_both(command, **({"preload": DRIVEN} if is_timed else {}))
     assert run.returncode == 0, run.stderr
     groups = [
         row
@@ -104,7 +106,7 @@ def test_a_report_for_leaks_alone_is_written_for_objects_only_if_their_number_gr
     workspace, end, reports
 ):
     command = [program("implicit_objects"), "streams", 40, end]
-    run = workspace.run(command, {"CUWARDEN_REPORT_IF": "leak"})
+    run = workspace.run(command, {"CUWARDEN_REPORT_IF": "leak"}, preload=DRIVEN)
     assert len(run.reports) == reports
 
 

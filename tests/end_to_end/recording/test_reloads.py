@@ -3,7 +3,7 @@
 import shutil
 import signal
 
-from shimmed import PROGRAMS, killed_by, only_report, program
+from shimmed import DRIVEN, PROGRAMS, killed_by, only_report, program
 
 PLUGIN = PROGRAMS / "libleaking_plugin.so"
 REBUILT = PROGRAMS / "libleaking_plugin_rebuilt.so"
@@ -22,7 +22,7 @@ def leaks_of(report, count, groups=1):
 
 
 def test_a_plugin_that_leaks_each_time_that_it_is_loaded_is_one_growing_group(run_both, cuwarden):
-    run = run_both([program("reloading"), 40, "exit", PLUGIN])
+    run = run_both([program("reloading"), 40, "exit", PLUGIN], preload=DRIVEN)
     assert int(run.stdout) > 1, "it was loaded at one address only"
     (group,) = leaks_of(run.report, 40)
     assert group["growth"] == "growing"
@@ -38,7 +38,7 @@ def test_a_plugin_that_leaks_each_time_that_it_is_loaded_is_one_growing_group(ru
 
 
 def test_a_killed_processs_reloaded_plugin_is_also_one_growing_group(run_shimmed, workspace, cuwarden):
-    run = run_shimmed([program("reloading"), 40, "kill", PLUGIN])
+    run = run_shimmed([program("reloading"), 40, "kill", PLUGIN], preload=DRIVEN)
     assert killed_by(run, signal.SIGKILL)
     cuwarden("recover", workspace.ledger)
     (group,) = leaks_of(only_report(workspace), 40)
@@ -50,7 +50,7 @@ def test_copies_of_a_plugin_are_one_plugin(run_both, workspace):
     for number in range(10):
         copies.append(workspace.work / f"plugin{number}.so")
         shutil.copy(PLUGIN, copies[-1])
-    run = run_both([program("reloading"), 40, "exit", *copies])
+    run = run_both([program("reloading"), 40, "exit", *copies], preload=DRIVEN)
     (group,) = leaks_of(run.report, 40)
     assert group["growth"] == "growing"
     assert run.report.module_name(group["module"]) == "plugin0.so"
@@ -61,7 +61,7 @@ def test_a_plugin_that_was_built_anew_has_stacks_of_its_own(run_both, workspace)
     for path, source in ((old, PLUGIN), (new, REBUILT)):
         path.parent.mkdir()
         shutil.copy(source, path)
-    run = run_both([program("reloading"), 40, "exit", old, new])
+    run = run_both([program("reloading"), 40, "exit", old, new], preload=DRIVEN)
     groups = leaks_of(run.report, 20, groups=2)
     assert {group["growth"] for group in groups} == {"growing"}
     paths = {run.report.modules[group["module"]]["path"] for group in groups}

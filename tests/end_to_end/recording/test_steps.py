@@ -10,9 +10,11 @@ PYTHON = shimmed.SOURCE / "tools" / "python"
 
 # A training loop: the first step makes what the later ones use, and from step 3 on each keeps 2 MiB.
 LOOP = """
-import time
 {marking}
 {take}
+def let_pass(milliseconds):
+    ctypes.CDLL(None).pass_driven_time(ctypes.c_int64(milliseconds * 1_000_000))
+
 def keep_loss():
     return take(2 << 20)
 
@@ -26,15 +28,15 @@ for number in range(1, {steps} + 1):
     if number >= 3:
         keep_loss()
     cudart.cudaFree(take(3 << 20))
-    # Times of allocations are known to some milliseconds.
-    time.sleep(0.02)
+    let_pass(20)
 """
 
 
 def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", steps=20, env=None, **how):
     path = workspace.work / "loop.py"
     path.write_text(textwrap.dedent(LOOP).format(marking=marking, take=shimmed.TAKE, mark=mark, steps=steps))
-    run = workspace.run(["/usr/bin/python3", path], {"PYTHONPATH": str(PYTHON), **(env or {})}, **how)
+    env = {"PYTHONPATH": str(PYTHON), **(env or {})}
+    run = workspace.run(["/usr/bin/python3", path], env, preload=shimmed.DRIVEN, **how)
     assert run.returncode == 0, run.stderr
     return run
 
@@ -77,7 +79,7 @@ def test_the_report_has_the_times_of_steps_and_the_bytes_that_each_stack_ever_al
     steps = run.report["steps"]
     assert [step["number"] for step in steps] == list(range(1, 21))
     assert [step["name"] for step in steps] == ["warm up"] + [None] * 19
-    # The loop sleeps for 20 ms in each step.
+    # The loop lets 20 ms pass in each step.
     times = [step["time_ns"] for step in steps] + [run.report["process"]["end_ns"]]
     assert all(next - time >= 20_000_000 for time, next in zip(times, times[1:])), times
     sites = run.report["allocation_sites"]
@@ -96,7 +98,7 @@ def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
     """The live allocations of a young queue are of all ages, as those of a leak are."""
     queue = "import collections, ctypes, cuwarden\nqueue = collections.deque()"
     mark = (
-        "cuwarden.step(); queue.append(take(4 << 20)); "
+        "let_pass(10); cuwarden.step(); queue.append(take(4 << 20)); "
         "len(queue) > 12 and cudart.cudaFree(queue.popleft()); continue"
     )
     run = run_loop(workspace, marking=queue, mark=mark, steps=60)
@@ -107,9 +109,9 @@ def test_a_queue_of_constant_length_does_not_fill_the_device(workspace):
 
 def test_a_leak_beside_a_young_queue_is_told_from_it(workspace):
     """The queue has filled up in the first half of the run, and takes more in each step than the leak."""
-    both = "import collections, ctypes, cuwarden, time\nqueue, kept = collections.deque(), []"
+    both = "import collections, ctypes, cuwarden\nqueue, kept = collections.deque(), []"
     mark = (
-        "time.sleep(0.01); cuwarden.step(); queue.append(take(8 << 20)); kept.append(take(2 << 20)); "
+        "let_pass(10); cuwarden.step(); queue.append(take(8 << 20)); kept.append(take(2 << 20)); "
         "len(queue) > 35 and cudart.cudaFree(queue.popleft()); continue"
     )
     run = run_loop(workspace, marking=both, mark=mark, steps=60)
@@ -129,11 +131,11 @@ def test_without_marks_growth_is_told_by_times(workspace):
 
 
 def test_the_header_of_c_marks_steps(workspace):
-    run = workspace.run([shimmed.program("marked_steps")])
+    run = workspace.run([shimmed.program("marked_steps")], preload=shimmed.DRIVEN)
     assert run.returncode == 0 and run.report["process"]["steps"] == 20
     kept = run.report["leak_groups"][0]
     assert (kept["growth"], kept["first_step"], kept["growth_bytes_per_step"]) == ("growing", 1, 2 << 20)
-    bare = workspace.run([shimmed.program("marked_steps")], shim=False)
+    bare = workspace.run([shimmed.program("marked_steps")], shim=False, preload=shimmed.DRIVEN)
     assert (bare.returncode, bare.stderr) == (0, "")
 
 
@@ -145,8 +147,8 @@ needs_nvtx = pytest.mark.skipif(not NVTX.exists(), reason="the toolkit here has 
 @pytest.mark.parametrize("how", ["push", "start", "attributes", "domain", "registered"])
 def test_nvtx_ranges_of_the_chosen_name_mark_steps(workspace, how):
     env = {"CUWARDEN_STEP_RANGE": "step *", "NVTX_INJECTION64_PATH": str(shimmed.SHIM)}
-    run = workspace.run([NVTX, how], env)
-    bare = workspace.run([NVTX, how], shim=False)
+    run = workspace.run([NVTX, how], env, preload=shimmed.DRIVEN)
+    bare = workspace.run([NVTX, how], shim=False, preload=shimmed.DRIVEN)
     assert (run.returncode, run.stdout, run.stderr) == (0, bare.stdout, "")
     assert run.report["process"]["steps"] == 20
     assert run.report["leak_groups"][0]["growth_bytes_per_step"] == 2 << 20
@@ -157,14 +159,17 @@ def test_nvtx_ranges_of_the_chosen_name_mark_steps(workspace, how):
 def test_run_has_nvtx_load_the_shim(workspace, name, steps):
     report = workspace.reports / "r.json"
     options = ["--simulate", "2GiB", "--report", report, "--step-range", name]
-    done = shimmed.cuwarden(workspace, "run", *options, "--", NVTX)
+    done = shimmed.cuwarden(
+        workspace, "run", *options, "--", NVTX, env={"LD_PRELOAD": shimmed.DRIVEN_CLOCK}
+    )
     assert done.returncode == 0, done.stderr
     assert shimmed.only_report(workspace)["process"]["steps"] == steps
 
 
 @needs_nvtx
 def test_ranges_mark_nothing_if_no_name_is_chosen(workspace):
-    run = workspace.run([NVTX], {"NVTX_INJECTION64_PATH": str(shimmed.SHIM)})
+    env = {"NVTX_INJECTION64_PATH": str(shimmed.SHIM)}
+    run = workspace.run([NVTX], env, preload=shimmed.DRIVEN)
     assert (run.returncode, run.report["process"]["steps"]) == (0, None)
 
 

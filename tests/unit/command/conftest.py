@@ -22,6 +22,11 @@ def one_line(text):
     return text.startswith("cuwarden: ") and text.count("\n") == 1
 
 
+def in_long_seconds():
+    """Variables with which each piece of the command's work takes a second by its clock: it shows progress."""
+    return {"LD_PRELOAD": str(built("CUWARDEN_HASTY_CLOCK")), "TERM": "xterm"}
+
+
 @pytest.fixture
 def installed(tmp_path):
     folder = tmp_path / "installed"

@@ -8,15 +8,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
-#include <thread>
 
+#include "tests/unit/manual_clock.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 
 namespace cuwarden {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
 
 TEST(ProgressLine, says_how_far_the_work_is_and_how_long_it_still_takes) {
   EXPECT_EQ(progress_line("reading reports", 250, 1000, seconds(4)),
@@ -73,22 +74,39 @@ class TerminalAsStandardError {
 
 TEST(ProgressOnATerminal, is_shown_after_a_second_and_taken_away_at_the_end) {
   TerminalAsStandardError terminal;
+  ManualClock clock;
   {
-    Progress progress("merging", 4);
-    std::this_thread::sleep_for(milliseconds(1050));
+    Progress progress("merging", 4, Progress::Unit::things, clock);
+    clock.advance(second_ns - 1);
+    progress.done(1);
+    clock.advance(1);
     progress.done(2);
-    progress.done(3);  // within a fifth of a second: not drawn again
   }
-  const std::string written = terminal.written();
-  EXPECT_TRUE(written.starts_with("\r\033[Kmerging: 2 of 4, about ")) << written;
-  EXPECT_TRUE(written.ends_with(" left\r\033[K\r")) << written;
-  EXPECT_EQ(written.find("3 of 4"), std::string::npos) << written;
+  EXPECT_EQ(terminal.written(), "\r\033[Kmerging: 2 of 4, about 1 s left\r\033[K\r");
+}
+
+TEST(ProgressOnATerminal, is_drawn_every_fifth_of_a_second_at_most) {
+  TerminalAsStandardError terminal;
+  ManualClock clock;
+  {
+    Progress progress("merging", 4, Progress::Unit::things, clock);
+    clock.advance(second_ns);
+    progress.done(1);
+    clock.advance(second_ns / 5 - 1);
+    progress.done(2);
+    clock.advance(1);
+    progress.done(3);
+  }
+  EXPECT_EQ(terminal.written(),
+            "\r\033[Kmerging: 1 of 4, about 3 s left"
+            "\r\033[Kmerging: 3 of 4, about 0 s left\r\033[K\r");
 }
 
 TEST(ProgressOnATerminal, makes_way_for_other_output) {
   TerminalAsStandardError terminal;
-  Progress progress("merging", 4);
-  std::this_thread::sleep_for(milliseconds(1050));
+  ManualClock clock;
+  Progress progress("merging", 4, Progress::Unit::things, clock);
+  clock.advance(second_ns);
   progress.done(2);
   print_line(STDERR_FILENO, "a line");
   const std::string written = terminal.written();
@@ -97,29 +115,27 @@ TEST(ProgressOnATerminal, makes_way_for_other_output) {
 
 TEST(ProgressOnATerminal, begins_anew_with_each_stage_of_the_work) {
   TerminalAsStandardError terminal;
+  ManualClock clock;
   const char *const first = "reading", *const second = "writing";
   {
-    StagedProgress progress;
+    StagedProgress progress(clock);
     progress.done(first, 0, 2);
-    std::this_thread::sleep_for(milliseconds(1050));
+    clock.advance(second_ns);
     progress.done(first, 1, 2);
+    clock.advance(second_ns / 2);
     progress.done(second, 1, 3);
+    clock.advance(second_ns / 2);
+    progress.done(second, 2, 3);  // half a second after the stage began
   }
-  const std::string written = terminal.written();
-  EXPECT_TRUE(written.starts_with("\r\033[Kreading: 1 of 2, about ")) << written;
-  EXPECT_TRUE(written.ends_with(" left\r\033[K\r")) << written;
-  EXPECT_EQ(written.find("writing"), std::string::npos) << "the second stage was short";
+  EXPECT_EQ(terminal.written(), "\r\033[Kreading: 1 of 2, about 1 s left\r\033[K\r");
 }
 
-TEST(ProgressOnATerminal, is_not_shown_of_short_work_or_on_a_dumb_terminal) {
+TEST(ProgressOnATerminal, is_not_shown_on_a_dumb_terminal) {
   TerminalAsStandardError terminal;
-  {
-    Progress progress("merging", 4);
-    progress.done(2);
-  }
   setenv("TERM", "dumb", 1);
-  Progress progress("merging", 4);
-  std::this_thread::sleep_for(milliseconds(1050));
+  ManualClock clock;
+  Progress progress("merging", 4, Progress::Unit::things, clock);
+  clock.advance(second_ns);
   progress.done(2);
   EXPECT_EQ(terminal.written(), "\r");
 }

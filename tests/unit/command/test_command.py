@@ -179,7 +179,8 @@ def test_a_process_without_report_that_was_not_killed_ended_for_an_unknown_reaso
 
 
 def test_the_ledger_of_a_process_that_still_runs_is_left_alone(cuwarden, leave_ledger, tmp_path):
-    script = f'"{leave_ledger}" "{tmp_path}" "{tmp_path}/r.json" sleep >/dev/null 2>&1 & echo $!; sleep 1'
+    os.mkfifo(tmp_path / "told")
+    script = f'"{leave_ledger}" "{tmp_path}" "{tmp_path}/r.json" sleep >told 2>&1 & read ready <told && echo $!'
     result = cuwarden("run", "--", "sh", "-c", script)
     survivor = int(result.stdout)
     try:

@@ -3,13 +3,14 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import built
+from conftest import built, in_long_seconds
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -24,6 +25,16 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def read_until(terminal, is_enough):
+    """Reads from the terminal until is_enough() holds of what was read, and returns that."""
+    read = b""
+    end = time.monotonic() + 30
+    while not is_enough(read):
+        assert select.select([terminal], [], [], max(end - time.monotonic(), 0))[0], read
+        read += os.read(terminal, 1024)
+    return read
 
 
 def unfinished(folder):
@@ -70,19 +81,16 @@ def test_a_signal_takes_the_line_of_progress_away(installed, tmp_path, sample_re
     first, writer = os.pipe()
     terminal, of_command = pty.openpty()
     words = ("merge", "-o", tmp_path / "out.json", f"/dev/fd/{first}", f"/dev/fd/{slow_input}")
-    process = start(installed, tmp_path, *words, pass_fds=[first, slow_input], stderr=of_command)
+    how = {"pass_fds": [first, slow_input], "variables": in_long_seconds()}
+    process = start(installed, tmp_path, *words, stderr=of_command, **how)
     os.close(of_command)
     os.close(first)
-    time.sleep(1.1)  # a shorter work shows no progress
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(sample_report.read_bytes())
-    shown = b""
-    while b"looking at reports: 1 of 2" not in shown:
-        shown += os.read(terminal, 1024)
+    shown = read_until(terminal, lambda shown: b"looking at reports: 1 of 2" in shown)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
-    while not shown.endswith(b"left\r\x1b[K"):
-        shown += os.read(terminal, 1024)
+    read_until(terminal, lambda more: (shown + more).endswith(b"left\r\x1b[K"))
     os.close(terminal)
 
 

@@ -12,6 +12,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/thread_id.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::driver {
@@ -46,7 +47,7 @@ void leave_in_a_thread() {
     DriverCall left;
     left_by = own_thread_id();
   }).join();
-  while (!thread_has_ended(left_by)) std::this_thread::yield();
+  wait_until("the kernel has forgotten the thread", [&] { return thread_has_ended(left_by); });
 }
 
 TEST(CallingThreadsTest, a_call_that_has_returned_is_over_and_one_that_has_not_is_not) {

@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "tests/unit/manual_clock.hpp"
+
 namespace cuwarden::tracking {
 namespace {
 
@@ -64,6 +66,30 @@ TEST(CapturesTest, each_thread_has_a_default_stream_of_its_own) {
   EXPECT_FALSE(captures.any());
   EXPECT_FALSE(captures.begins(nullptr, false, here, CU_STREAM_CAPTURE_MODE_GLOBAL))
       << "the driver captures no legacy stream";
+}
+
+// The call passes the driver's check for captures meanwhile, and might return much later.
+TEST(CapturesTest, a_capture_waits_a_millisecond_at_most_for_a_call_that_would_end_it) {
+  ManualClock clock;
+  Captures captures(clock);
+  const std::uint64_t begun_ns = clock.now_ns();
+  EXPECT_TRUE(captures.begin_wait());
+  EXPECT_TRUE(captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(clock.now_ns() - begun_ns, 1'000'000u);
+  captures.end_wait();
+  EXPECT_FALSE(captures.begin_wait()) << "a capture is in progress";
+}
+
+TEST(CapturesTest, a_capture_begins_as_soon_as_the_call_has_returned) {
+  ManualClock clock;
+  Captures captures(clock);
+  EXPECT_TRUE(captures.begin_wait());
+  int sleeps = 0;
+  clock.while_asleep = [&] {
+    if (++sleeps == 3) captures.end_wait();
+  };
+  EXPECT_TRUE(captures.begins(stream(1), false, here, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(sleeps, 3);
 }
 
 }  // namespace

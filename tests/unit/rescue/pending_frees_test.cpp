@@ -130,7 +130,7 @@ TEST_F(LadderTest, a_context_that_ends_during_the_wait_for_it_is_not_asked_again
   for (const ContextId ended : {elsewhere, ContextId{}}) {
     pending.freed_in(stream(16), elsewhere);
     fake.polls_until_idle[stream(16)] = -1;
-    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device);
+    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device, clock);
     EXPECT_FALSE(events.any());
     EXPECT_TRUE(events.add_others());
     EXPECT_FALSE(events.synchronise_reached());
@@ -224,7 +224,7 @@ TEST_F(LadderTest, frees_in_the_threads_own_stream_during_a_wait_are_known_the_n
   climb(settings);
   EXPECT_EQ(fake.recorded.size(), 2u);
   PendingFrees after_fork(captures);
-  const PendingFrees::AwaitedEvents events(after_fork, real, contexts, here, device);
+  const PendingFrees::AwaitedEvents events(after_fork, real, contexts, here, device, clock);
   EXPECT_FALSE(events.any());
 }
 
@@ -248,7 +248,7 @@ TEST_F(LadderTest, threads_that_free_and_destroy_during_a_wait_lose_nothing_for_
       }
     });
   for (int i = 0; i < 300; ++i) {
-    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device);
+    PendingFrees::AwaitedEvents events(pending, real, contexts, here, device, clock);
     events.synchronise_reached();
   }
   done.store(true);

@@ -54,27 +54,27 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
   return line + ", about " + human_time(seconds * second_ns) + " left";
 }
 
-Progress::Progress(std::string what, std::size_t all, Unit unit)
-    : what_(std::move(what)), all_(all), unit_(unit), begun_(Clock::now()) {}
+Progress::Progress(std::string what, std::size_t all, Unit unit, Clock& clock)
+    : what_(std::move(what)), all_(all), unit_(unit), clock_(clock), begun_ns_(clock.now_ns()) {}
 
 Progress::~Progress() { hide_progress(); }
 
 void Progress::done(std::size_t done) {
-  constexpr std::chrono::seconds unnoticed{1};
-  constexpr std::chrono::milliseconds pause{200};
-  const Clock::time_point now = Clock::now();
-  if (is_forbidden || now - begun_ < unnoticed || now - drawn_ < pause || !is_on_terminal()) return;
-  drawn_ = now;
+  constexpr std::uint64_t unnoticed_ns = 1'000'000'000, pause_ns = 200'000'000;
+  const std::uint64_t now_ns = clock_.now_ns(), taken_ns = now_ns - begun_ns_;
+  if (is_forbidden || taken_ns < unnoticed_ns || now_ns - drawn_ns_ < pause_ns || !is_on_terminal())
+    return;
+  drawn_ns_ = now_ns;
   // A line that fills the terminal to its last column would begin another one.
-  const std::string line = cut(printable(progress_line(what_, done, all_, now - begun_, unit_)),
-                               columns_of_terminal() - 1);
+  const std::string line =
+      progress_line(what_, done, all_, std::chrono::nanoseconds(taken_ns), unit_);
   // Set first: a signal that ends the command may come as soon as the line is written.
   is_shown = true;
-  write_to_terminal("\r\033[K" + line);
+  write_to_terminal("\r\033[K" + cut(printable(line), columns_of_terminal() - 1));
 }
 
 void StagedProgress::done(const char* what, std::size_t done, std::size_t all) {
-  if (what != what_) progress_.emplace(what, all);
+  if (what != what_) progress_.emplace(what, all, Progress::Unit::things, clock_);
   what_ = what;
   progress_->done(done);
 }

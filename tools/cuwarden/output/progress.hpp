@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime_hooks/core/clock.hpp"
+
 namespace cuwarden {
 
 // Shows the progress of one piece of work while the object lives. The line appears on standard
@@ -20,8 +22,9 @@ class Progress {
   enum class Unit : std::uint8_t { things, bytes };
 
   // `what`: words for the work, such as "reading reports". `all`: number of its parts; 0: unknown.
-  // `unit`: unit in which the parts are counted.
-  Progress(std::string what, std::size_t all, Unit unit = Unit::things);
+  // `unit`: unit in which the parts are counted. `clock`: tells how long the work takes.
+  Progress(std::string what, std::size_t all, Unit unit = Unit::things,
+           Clock& clock = system_clock);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   // Removes the line of progress from the terminal, if it is shown.
@@ -31,23 +34,27 @@ class Progress {
   void done(std::size_t done);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  const std::string what_;         // words for the work, such as "reading reports"
-  const std::size_t all_;          // number of parts of the work; 0: unknown
-  const Unit unit_;                // unit in which the parts of the work are counted
-  const Clock::time_point begun_;  // moment at which the work began
-  Clock::time_point drawn_;        // moment at which the line of progress was drawn last
+  const std::string what_;        // words for the work, such as "reading reports"
+  const std::size_t all_;         // number of parts of the work; 0: unknown
+  const Unit unit_;               // unit in which the parts of the work are counted
+  Clock& clock_;                  // tells how long the work takes
+  const std::uint64_t begun_ns_;  // time of clock_ at which the work began, in nanoseconds
+  // Time of clock_ at which the line of progress was drawn last, in nanoseconds; 0: never.
+  std::uint64_t drawn_ns_ = 0;
 };
 
 // Shows the progress of work in several stages: each has its own line, one after the other.
 class StagedProgress {
  public:
+  // `clock`: tells how long each stage takes.
+  explicit StagedProgress(Clock& clock = system_clock) : clock_(clock) {}
   // Shows how far a stage of the work is. `what`: words for the stage, a text that is never
   // destroyed. A pointer to another text begins a new stage. `done`: number of parts of the stage
   // that are done. `all`: number of its parts; 0: unknown.
   void done(const char* what, std::size_t done, std::size_t all);
 
  private:
+  Clock& clock_;                      // tells how long each stage takes
   const char* what_ = nullptr;        // words for the present stage; null: no stage has begun
   std::optional<Progress> progress_;  // line about the present stage; null: no stage has begun
 };

@@ -14,13 +14,15 @@
 #include <thread>
 
 #include "tests/comes_about.hpp"
+#include "tests/thread_state.hpp"
 
 namespace {
 
 constexpr int status = 6;
 sigjmp_buf outside;
 std::thread* other = nullptr;
-std::atomic<bool> other_may_call{false};
+std::atomic<bool> other_may_call{false}, other_has_called{false};
+std::atomic<pid_t> other_calls{0};  // the other thread's id once it begins its call; 0 before
 
 void join() {
   other_may_call = true;
@@ -29,7 +31,9 @@ void join() {
 
 void exit_in_handler(int) {
   other_may_call = true;
-  usleep(2000);  // the other thread is in its call by now
+  cuwarden::wait_until("the other thread waits in its call, or has made it", [] {
+    return other_has_called || (other_calls != 0 && cuwarden::thread_state(other_calls) == 'S');
+  });
   std::exit(status);
 }
 void jump_in_handler(int) { siglongjmp(outside, 1); }
@@ -48,7 +52,9 @@ int main(int argc, char** argv) {
   other = new std::thread([] {
     cuwarden::wait_until("the first call has ended, or its handler runs",
                          [] { return other_may_call.load(); });
+    other_calls = gettid();
     cuMemFree(0);
+    other_has_called = true;
   });
   pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
   if (exits) std::atexit(join);

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -12,9 +13,15 @@
 
 namespace {
 
+std::atomic<bool> has_ticked{false};
+
 struct Logger {
   char* volatile buffer = static_cast<char*>(std::malloc(100));
-  void log() { std::strcpy(buffer, "tick"); }
+  void log() {
+    std::strcpy(buffer, "tick");
+    has_ticked = true;
+    has_ticked.notify_all();
+  }
   ~Logger() {
     std::free(buffer);
     buffer = nullptr;
@@ -41,6 +48,5 @@ int main(int argc, char** argv) {
     const itimerval timer{often, often};
     setitimer(ITIMER_REAL, &timer, nullptr);
   }
-  // The end begins right after a tick.
-  usleep(every_us + 2000);
+  has_ticked.wait(false);  // the end begins right after a tick
 }

@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
+
+static std::atomic<bool> ends{false};  // true once main() returns
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   void* block = nullptr;
   for (int i = 0; i < 50; ++i) cudaMalloc(&block, 4096);
   std::thread([path = argv[1]] {
-    usleep(4000);
+    ends.wait(false);
     for (int number = 3; number < 1024; ++number) close(number);
     const int file = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
     for (int i = 0; i < 3000; ++i) {
@@ -19,5 +22,6 @@ int main(int argc, char** argv) {
       usleep(100);
     }
   }).detach();
-  usleep(3900);
+  ends = true;
+  ends.notify_all();
 }

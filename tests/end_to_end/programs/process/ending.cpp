@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -72,7 +73,7 @@ void close_all_descriptors() {
 // at its own cancellation point, after the calls.
 void* cancelled_in_cuda(void* in_thread_first) {
   if (in_thread_first == nullptr) allocate_three();
-  usleep(300'000);  // long enough for the next call to take stock of the host's memory
+  let_time_pass(300);  // long enough for the next call to take stock of the host's memory
   pthread_cancel(pthread_self());
   allocate_three();
   cudaFree(nullptr);

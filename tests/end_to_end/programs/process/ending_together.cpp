@@ -21,10 +21,15 @@ std::atomic<int> waiting{0};
 int together = 0;
 std::chrono::microseconds apart{0};
 
-// All arrive before the first leaves, without a lock that would let them go one after the other.
+// All arrive before the first leaves, without a lock that would let them go one after the other. A
+// pause between two looks would do so, too. Aborts the program after two minutes.
 void meet(int thread) {
   ++waiting;
-  while (waiting.load() < together) std::this_thread::yield();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (waiting.load() < together) {
+    if (std::chrono::steady_clock::now() >= end) std::abort();
+    std::this_thread::yield();
+  }
   std::this_thread::sleep_for(apart * thread);
 }
 

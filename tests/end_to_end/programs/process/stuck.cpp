@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
+
 namespace {
 
 constexpr int status = 7;
@@ -33,7 +35,7 @@ void stay_in_handler(int) {
   for (;;) pause();
 }
 // Takes longer than the shim may wait in all at the end of the process.
-void sleep_in_handler(int) { usleep(700'000); }
+void tarry_in_handler(int) { let_time_pass(700); }
 // Ends the thread without unwinding: not all frames of a driver can be unwound.
 void end_thread_in_handler(int) { syscall(SYS_exit, 0); }
 
@@ -113,7 +115,7 @@ int main(int argc, char** argv) {
     return status;
   }
   if (how == "interrupted_in_report") on_signal(exit_in_handler);
-  if (how == "slow_at_exit") on_signal(sleep_in_handler);
+  if (how == "slow_at_exit") on_signal(tarry_in_handler);
   if (how == "return" || how == "slow_at_exit" || how == "interrupted_in_report") return status;
   return 2;
 }

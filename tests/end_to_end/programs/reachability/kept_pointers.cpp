@@ -29,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/reachability/mapped_memory.hpp"
 
 namespace {
@@ -176,7 +177,7 @@ int main(int count, char** arguments) {
   sorted = new std::set<void*>;
   captured = new std::vector<std::function<void*()>>;
   std::thread(keep_on_stack).detach();
-  while (!is_thread_ready) usleep(1000);
+  cuwarden::wait_until("the thread has its block", [] { return is_thread_ready.load(); });
   for (void* volatile& block : of_thread) block = held();
   for (int round = 0; round < 12; ++round) keep_and_lose(round);
   clear_stack();

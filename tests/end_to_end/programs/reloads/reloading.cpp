@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +12,11 @@
 #include <cstring>
 #include <set>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
+
 namespace {
 
 constexpr std::size_t page = 4096, bytes = 4u << 20;
-
-void pause_shortly() {
-  const timespec pause{0, 10'000'000};
-  nanosleep(&pause, nullptr);
-}
 
 }  // namespace
 
@@ -40,7 +36,7 @@ int main(int count, char** words) {
     // A mapping takes the plugin's addresses, so that the plugin will be loaded at others.
     mmap(reinterpret_cast<void*>(address / page * page), page, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    pause_shortly();
+    let_time_pass(10);
   }
   std::printf("%zu\n", addresses.size());
   std::fflush(stdout);

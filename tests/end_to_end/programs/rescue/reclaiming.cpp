@@ -4,11 +4,11 @@
 //     reclaiming HOW [name=value]...
 //
 // HOW is what the reclaimer does: empties, empties_host, tarries (1.2 s, then empties), nothing,
-// throws, exits, hangs, asks (CUDA, for more than there is), unregisters (itself), none (there is
-// no reclaimer), bad (they are not accepted). Options: modules=LIST, thread=1 (another thread
-// asks), capture=open, ended or destroyed (a stream capture was begun before, and how that is now),
-// jit=1 (through generated code), beside=1 (a second reclaimer), times=N requests. The last line is
-// what the program itself knows, as JSON.
+// throws, exits, hangs (lets 100 ms pass before), asks (CUDA, for more than there is), unregisters
+// (itself), none (there is no reclaimer), bad (they are not accepted). Options: modules=LIST,
+// thread=1 (another thread asks), capture=open, ended or destroyed (a stream capture was begun
+// before, and how that is now), jit=1 (through generated code), beside=1 (a second reclaimer),
+// times=N requests. The last line is what the program itself knows, as JSON.
 #include <cuda_runtime_api.h>
 #include <cuwarden.h>
 #include <pthread.h>
@@ -26,6 +26,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -65,8 +67,11 @@ extern "C" std::size_t reclaim(int device, std::size_t bytes, void* argument) {
   if (how == "nothing") return 0;
   if (how == "throws") throw std::runtime_error("the cache is in a bad state");
   if (how == "exits") pthread_exit(nullptr);
-  if (how == "hangs") sleep(1000);
-  if (how == "tarries") usleep(1'200'000);
+  if (how == "hangs") {
+    let_time_pass(100);
+    sleep(1000);
+  }
+  if (how == "tarries") let_time_pass(1200);
   if (how == "unregisters") {
     empty();
     return cuwarden_unregister_reclaimer(number) == 0 ? 1 : 0;

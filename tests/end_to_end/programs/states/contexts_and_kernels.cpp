@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
@@ -158,10 +159,10 @@ void with_contexts(const std::string& what, int count) {
   step("taken", [&] {
     for (int i = 0; i < count; ++i) {
       make_context(made);
-      if (what == "slowly") usleep(40'000);
+      if (what == "slowly") let_time_pass(40);
     }
   });
-  if (what == "early") sleep(3);
+  if (what == "early") let_time_pass(3000);
   int live = count;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (what != "destroyed" && (what != "half" || i % 2 == 0)) continue;

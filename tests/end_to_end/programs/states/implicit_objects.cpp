@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
 #include "tests/end_to_end/programs/states/used_bytes.hpp"
 
@@ -132,10 +133,10 @@ int main(int argc, char** argv) {
   if (end == "forking") forks.emplace();
   for (int i = 0; i < count; ++i) {
     made.push_back(objects.make());
-    if (end == "slowly") usleep(20'000);
+    if (end == "slowly") let_time_pass(20);
   }
   forks.reset();
-  if (end == "early") sleep(3);
+  if (end == "early") let_time_pass(3000);
   if (end == "paused") {
     std::puts("made");
     std::fflush(stdout);

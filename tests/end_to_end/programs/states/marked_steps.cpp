@@ -2,8 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <cuwarden.h>
 
-#include <chrono>
-#include <thread>
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -19,7 +18,7 @@ int main() {
     cuwarden_step();
     if (!keep()) return 1;
     // Times of allocations are known to some milliseconds.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    let_time_pass(20);
   }
   return 0;
 }

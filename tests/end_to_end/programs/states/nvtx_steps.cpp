@@ -5,11 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
-#include <thread>
+
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
 
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     begin(how, domain, "forward");
     if (!keep()) return 1;
     // Times of allocations are known to some milliseconds.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    let_time_pass(20);
     if (how == "domain" || how == "registered") {
       nvtxDomainRangePop(domain);
       nvtxDomainRangePop(domain);

@@ -1,5 +1,5 @@
 // A process that records two leaks in a real ledger, enters it into the list of reports, and ends
-// without a report.
+// without a report. With `sleep` it first prints "ready" and sleeps for half a minute.
 // usage: leave_ledger FOLDER REPORT kill|exit|sleep
 #include <fcntl.h>
 #include <signal.h>
@@ -47,6 +47,9 @@ int main(int count, char** arguments) {
 
   const std::string_view how = arguments[3];
   if (how == "kill") raise(SIGKILL);
-  if (how == "sleep") sleep(30);
+  if (how == "sleep") {
+    if (write(STDOUT_FILENO, "ready\n", 6) != 6) return 6;
+    sleep(30);
+  }
   _exit(7);
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/unit/reporters/reachability/block_addresses.hpp"
 
 namespace {
@@ -88,7 +89,7 @@ void put(const std::string& location, std::uint32_t i) {
   if (location == "thread_storage") store(&in_thread_storage, i);
   if (location == "thread_stack") {
     std::thread(keep_on_stack, i).detach();
-    while (!is_stored) usleep(1000);
+    cuwarden::wait_until("the thread has the pointer", [] { return is_stored.load(); });
   }
   if (location == "page") store(map_page(PROT_READ | PROT_WRITE), i);
   if (location == "read_only_page") {
