@@ -195,13 +195,8 @@ class Process final : public tracking::CompletenessListener {
   // Searches for pointers to the live allocations, and stores in the ledger which are lost; only
   // the first call does so. Writes a report before it, and sets begins_with_report_. `status`: exit
   // status, 0 to 255. `frame`: __builtin_frame_address(0) of the calling function; the stack above
-  // it is the program's. `Readings`: whether the devices are read between report and search. To be
-  // called inside an OwnWork (a scope of cuwarden's own work).
-  enum class Readings : std::uint8_t { none, before_search };
-  void find_lost(int status, const void* frame, Readings) noexcept;
-  // Takes the last readings of the devices (exit_readings.hpp), unless they were taken and the
-  // program has made no recorded call since. `frame`: as for find_lost().
-  void read_devices(const void* frame) noexcept;
+  // it is the program's. To be called inside an OwnWork (a scope of cuwarden's own work).
+  void find_lost(int status, const void* frame) noexcept;
   // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
   // Either an earlier report already contains all that was recorded, or reports of such calls have
   // taken more than one second in all. Then only the ledger stores that the process ends.
@@ -275,8 +270,6 @@ class Process final : public tracking::CompletenessListener {
   WaitBudget end_budget_{longest_waiting_at_end_ns};
   // The setting CUWARDEN_REACHABILITY, which says if find_lost() searches for pointers.
   ReachabilityMode reachability_ = ReachabilityMode::off;
-  // Number of recorded calls when read_devices() read the devices last; UINT64_MAX: never.
-  std::atomic<std::uint64_t> calls_before_readings_{UINT64_MAX};
   // True once find_lost() has begun its search for pointers. False again if the report before that
   // search could not be begun, and when recording is resumed.
   std::atomic<bool> lost_are_found_{false};

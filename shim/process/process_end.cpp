@@ -1,6 +1,5 @@
 // The end of a process's records: the part of Process that runs from the first exit handler on.
 #include <atomic>
-#include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/confinement.hpp"
@@ -8,7 +7,6 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
-#include "runtime_hooks/ledger/read/reader.hpp"
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/process/debug_lines.hpp"
@@ -27,14 +25,6 @@ namespace {
 // Registers that a function has to preserve lie in so many bytes below its frame's address, where
 // the compiler has stored them.
 constexpr std::uint64_t bytes_of_registers = 64;
-
-// Returns the number of calls that the process has recorded so far; UINT64_MAX if it cannot be
-// read.
-std::uint64_t recorded_calls(const ledger::Writer& ledger) noexcept {
-  ledger::ReadError error;
-  const auto reader = ledger::Reader::open(ledger.bytes(), error);
-  return reader ? reader->process().recorded_calls : UINT64_MAX;
-}
 
 }  // namespace
 
@@ -55,9 +45,9 @@ std::uint64_t recorded_calls(const ledger::Writer& ledger) noexcept {
   end_turn_.leads_the_end();
   const void* const frame = __builtin_frame_address(0);
   const hooks::OwnWork own(frame);
-  find_lost(status, frame, Readings::before_search);
+  find_lost(status, frame);
   if (begins_with_report_.load() || report_at_exit(status, false)) {
-    read_devices(__builtin_frame_address(0));
+    take_exit_readings(*session_, __builtin_frame_address(0), end_budget_);
     // Names are looked up before the program's destructors run: other threads and signal
     // handlers still use objects that the destructors are about to destroy.
     report_at_exit(status, true);
@@ -65,14 +55,13 @@ std::uint64_t recorded_calls(const ledger::Writer& ledger) noexcept {
 }
 
 // A report is written first, because the driver may never answer.
-void Process::find_lost(int status, const void* frame, Readings readings) noexcept {
+void Process::find_lost(int status, const void* frame) noexcept {
   if (lost_are_found_.exchange(true)) return;
   if (!report_at_exit(status, false)) {
     lost_are_found_.store(false);
     return;
   }
   begins_with_report_.store(true);
-  if (readings == Readings::before_search) read_devices(frame);
   // The search is work of the end: another thread that calls exit() waits for it.
   if (!end_turn_.take(false)) return;
   const std::uint64_t stack_pointer = reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers;
@@ -80,16 +69,6 @@ void Process::find_lost(int status, const void* frame, Readings readings) noexce
   call_with_room(session_->sites,
                  [&] { find_lost_allocations(*session_, stack_pointer, may_ask, reachability_); });
   end_turn_.give_back(false);
-}
-
-// The search for pointers allocates and frees, so that the driver may give memory back that a pool
-// of the program's has kept. So the devices are read before it, and not again if the program has
-// called nothing since.
-void Process::read_devices(const void* frame) noexcept {
-  std::uint64_t calls = UINT64_MAX;
-  call_with_room(session_->sites, [&] { calls = recorded_calls(*ledger_); });
-  if (calls_before_readings_.exchange(calls) == calls && calls != UINT64_MAX) return;
-  take_exit_readings(*session_, frame, end_budget_);
 }
 
 bool Process::report_at_exit(int status, bool with_names) noexcept {
@@ -141,7 +120,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   const hooks::OwnWork own(__builtin_frame_address(0));
   const WaitBudget::Scope bounded(&end_budget_);
   if (reason == ledger::EndReason::underscore_exit || reason == ledger::EndReason::quick_exit)
-    find_lost(status, __builtin_frame_address(0), Readings::none);
+    find_lost(status, __builtin_frame_address(0));
   if (!end_turn_.take(true)) return;
   const std::uint64_t begin_ns = now_ns();
   ledger_->set_end(reason, status, status_known);
@@ -198,7 +177,7 @@ bool Process::another_leads_the_end() const noexcept {
   hooks::forget_left_driver_call(frame);
   const WaitBudget::Scope bounded(&end_budget_);
   const hooks::OwnWork own(frame);
-  find_lost(status, frame, Readings::before_search);
+  find_lost(status, frame);
 }
 
 void Process::quick_exit_is_called(std::atomic<std::uint32_t>& done) noexcept {
