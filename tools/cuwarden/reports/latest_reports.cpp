@@ -6,7 +6,6 @@
 #include <functional>
 #include <utility>
 
-#include "reporters/json/report_head.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 
@@ -33,25 +32,28 @@ bool ReportsByProcess::add(FoundReport report) {
   // Standard input can be read only once.
   const Descriptor file = report.path == "-" ? Descriptor() : open_to_read(report.path.c_str());
   const auto head = file ? read_report_head(file.number()) : std::nullopt;
-  if (!head) {
-    processes_.push_back({std::move(report)});
-    return false;
-  }
-  report.moment = {!head->running, head->end_ns};
-  const ProcessIdentity process{model::text_or_null(head->host),
-                                head->pid == 0 ? model::Figure() : head->pid, head->start,
-                                head->program};
+  if (head)
+    add(std::move(report), *head);
+  else
+    add_alone(std::move(report));
+  return head.has_value();
+}
+
+void ReportsByProcess::add(FoundReport report, const ReportHead& head) {
+  report.moment = {!head.running, head.end_ns};
+  const ProcessIdentity process{model::text_or_null(head.host),
+                                head.pid == 0 ? model::Figure() : head.pid, head.start,
+                                head.program};
   const auto known = known_.find(process);
   if (!known) {
     known_.add(process, processes_.size());
-    processes_.push_back({std::move(report)});
-    return true;
+    add_alone(std::move(report));
+    return;
   }
   std::vector<FoundReport>& of_process = processes_[*known];
   const auto later =
       std::ranges::upper_bound(of_process, report.moment, std::greater(), &FoundReport::moment);
   of_process.insert(later, std::move(report));
-  return true;
 }
 
 void ReportsByProcess::each(

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/json/report_head.hpp"
 #include "reporters/merging/known_processes.hpp"
 #include "reporters/model/merged_report.hpp"
 #include "reporters/model/process.hpp"
@@ -48,6 +49,8 @@ class ReportsByProcess {
   // false if the head cannot be read, or if the file is standard input. Such a file is treated as
   // the only report of a process.
   bool add(FoundReport);
+  // Adds a report's file to the files of its process. `ReportHead`: the head of the report.
+  void add(FoundReport, const ReportHead&);
   // Adds a report's file as the only report of a process, without reading the file.
   void add_alone(FoundReport report) { processes_.push_back({std::move(report)}); }
   // Returns the number of processes. Each file without a known process counts as one.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -38,11 +39,11 @@ class Collection {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0 || !files_.insert({status.st_dev, status.st_ino}).second)
       return;
-    found_.reports.push_back({path, std::move(content)});
+    reports_.push_back({path, std::move(content)});
   }
   void add_unwanted() { found_.unwanted = true; }
   void add_shown() { found_.said = true; }
-  bool is_empty() const { return found_.reports.empty(); }
+  bool is_empty() const { return reports_.empty(); }
 
   void recover(const std::string& ledger) {
     struct stat status {};
@@ -91,38 +92,33 @@ class Collection {
     for (const std::string& path : newest(std::move(paths))) search_report(path);
   }
 
-  // Returns what was found. A snapshot counts only if its process has left no other report.
+  // Returns what was found. Of several reports of one process, such as a snapshot and the report of
+  // its end, the latest one counts.
   RunReports take() {
-    for (Snapshot& snapshot : snapshots_) {
-      const auto later = std::ranges::find_if(
-          found_.reports, [&](const RunReport& report) { return is_of(report, snapshot.head); });
-      if (later == found_.reports.end())
-        found_.reports.push_back(std::move(snapshot.report));
+    ReportsByProcess by_process;
+    std::map<std::string_view, RunReport*> by_path;
+    for (RunReport& report : reports_) {
+      by_path[report.path] = &report;
+      const FoundReport file{report.path, report.path};
+      if (!report.content)
+        by_process.add(file);
+      else if (const auto head = read_report_head(std::string_view(*report.content)))
+        by_process.add(file, *head);
       else
-        tell_left_out({snapshot.report.path, snapshot.report.path, {.is_final = false}},
-                      {later->path, later->path, {.is_final = true}});
+        by_process.add_alone(file);
     }
+    by_process.each(
+        [&](const FoundReport& counted) {
+          found_.reports.push_back(*by_path.at(counted.path));
+          return true;
+        },
+        [](const FoundReport& report, const FoundReport& counted) {
+          tell_left_out(report, counted);
+        });
     return std::move(found_);
   }
 
  private:
-  // A report of a process that still ran, with the facts about that process.
-  struct Snapshot {
-    RunReport report;
-    ReportHead head;
-  };
-
-  // True if the report is about this process.
-  static bool is_of(const RunReport& report, const ReportHead& process) {
-    std::optional<ReportHead> head;
-    if (report.content)
-      head = read_report_head(std::string_view(*report.content));
-    else if (const Descriptor file = open_to_read(report.path.c_str()))
-      head = read_report_head(file.number());
-    return head && head->pid == process.pid && head->start == process.start &&
-           head->host == process.host;
-  }
-
   bool is_recent(const std::string& path) const {
     struct stat status {};
     return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
@@ -173,19 +169,14 @@ class Collection {
         is_anothers ? ask_as_user(status.st_uid, time_, most_searched_bytes, read).text : read();
     if (content.find(run_paths_.list.substr(run_paths_.list.rfind('/')) + '"') == content.npos)
       return;
-    const auto head = read_report_head(std::string_view(content));
-    RunReport report{path, is_anothers ? std::optional(std::move(content)) : std::nullopt};
-    if (head && head->running && files_.insert({status.st_dev, status.st_ino}).second)
-      snapshots_.push_back({std::move(report), *head});
-    else
-      add(path, std::move(report.content));
+    add(path, is_anothers ? std::optional(std::move(content)) : std::nullopt);
   }
 
   const RunPaths& run_paths_;
   RecoveryRequest child_;
   TimeForUsers time_;
   RunReports found_;
-  std::vector<Snapshot> snapshots_;  // snapshots that the search has found
+  std::vector<RunReport> reports_;  // reports that were found, several of one process included
   // Device and inode of each report that was found, and of each ledger that was met.
   std::set<std::pair<dev_t, ino_t>> files_, ledgers_;
 };
