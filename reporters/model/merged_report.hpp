@@ -60,7 +60,7 @@ struct MergedProcess {
 // were served when the program repeated them, are left out.
 struct Refusal {
   Id process = 0;  // id of the process in the table `processes`, from 1
-  // Time of the refusal, as ISO 8601 text in UTC, by the clock of the process's host
+  // Time of the refusal, as ISO 8601 text in UTC, by the clock of the process's host.
   std::string time;
   Text api;      // CUDA function whose call was refused; null: unknown
   Figure bytes;  // bytes that the request asked for; null: the call does not say

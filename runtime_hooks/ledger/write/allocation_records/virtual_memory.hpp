@@ -57,9 +57,10 @@ class VirtualMemory {
   // driver's cuMemUnmap. If the driver refuses, the caller calls unmap_undo(). Returns false if no
   // mapping that begins in the range has a record.
   bool unmap_begin(DeviceAddress from, ByteCount bytes) noexcept;
-  // Undoes a call of unmap_begin(), because the driver refused to unmap: makes the mappings'
-  // records live again. Leaves out mappings whose address is in use again. The arguments equal
-  // those of unmap_begin().
+  // Undoes a call of unmap_begin() that returned true, because the driver refused to unmap: makes
+  // the mappings' records live again. Leaves out mappings whose address is in use again. The
+  // arguments equal those of that call. Must not be called if unmap_begin() returned false: an
+  // earlier, ended mapping might become live again.
   void unmap_undo(DeviceAddress from, ByteCount bytes) noexcept;
 
  private:
