@@ -34,6 +34,18 @@ struct Event {
   std::uint64_t free_bytes = 0;               // free bytes of the device at the refusal
 };
 
+// Returns words that say why a report has nothing to show. `hidden`: number of refused requests
+// that memory_viz cannot show. `left_out_devices`: true if the report has devices whose numbers are
+// too high.
+std::string why_empty(std::size_t hidden, bool left_out_devices) {
+  std::string words = "no live memory";
+  if (hidden != 0)
+    words += ", " + std::to_string(hidden) + " refused request" + (hidden == 1 ? "" : "s") +
+             " that this view cannot show";
+  if (left_out_devices) words += ", devices with numbers from 1024 on are left out";
+  return words;
+}
+
 class Snapshot final : public CommonFile {
  public:
   bool is_binary() const override { return true; }
@@ -63,11 +75,7 @@ class Snapshot final : public CommonFile {
         std::ranges::all_of(events, [](const auto& of) { return of.second.empty(); });
     // A viewer has nothing to choose, and may fail, if no device has any event.
     if (is_empty && events.empty()) events[model::Id{0}];
-    std::string why_empty = "no live memory";
-    if (const std::size_t hidden = incidents.size() - std::min(shown, incidents.size()))
-      why_empty += ", " + std::to_string(hidden) + " refused request" + (hidden == 1 ? "" : "s") +
-                   " that this view cannot show";
-    if (too_high != 0) why_empty += ", devices with numbers from 1024 on are left out";
+    const std::size_t hidden = incidents.size() - std::min(shown, incidents.size());
     start_ns_ = static_cast<std::uint64_t>(parse_iso_8601(report->process.start).value_or(0));
     // Host memory, which has no number, is the process's last device.
     const std::uint64_t first = devices_;
@@ -80,7 +88,7 @@ class Snapshot final : public CommonFile {
       const bool is_host = devices_ == host;
       const auto found = events.find(is_host ? model::MaybeId() : static_cast<model::Id>(number));
       traces_.empty_list();
-      if (is_empty && number == 0) add_empty_event(report, why_empty);
+      if (is_empty && number == 0) add_empty_event(report, why_empty(hidden, too_high != 0));
       if (found != events.end()) add_events(report, found->second);
       traces_.append();
     }
