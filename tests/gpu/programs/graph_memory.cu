@@ -8,32 +8,11 @@ namespace memory {
 using expected::Account;
 
 using memory_nodes::bytes;
-using memory_nodes::on_device;
 
 constexpr std::size_t words = bytes / sizeof(unsigned);
 
 void launched_and_left(Account& account) {
   work::fill_and_check("a node's memory", memory_nodes::launched(account), words, 1);
-}
-
-void freed_by_the_graph(Account& account) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t allocate = nullptr;
-  cudaGraphNode_t free_node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphAddMemFreeNode(&free_node, graph, &allocate, 1, params.dptr));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(cudaGraphLaunch(exec, nullptr));
-    account.allocated("graph", bytes);
-    account.freed("graph", bytes);
-  }
-  REQUIRE(cudaDeviceSynchronize());
-  REQUIRE(cudaGraphExecDestroy(exec));
-  REQUIRE(cudaGraphDestroy(graph));
 }
 
 void captured(Account& account) {
@@ -79,13 +58,8 @@ void captured_and_freed_in_the_capture(Account& account) {
 // Launches a graph again and again while the last launch's memory is still there: the launch frees
 // it.
 void freed_by_the_next_launch(Account& account) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  const cudaGraphExec_t exec =
+      memory_nodes::allocating_graph(cudaGraphInstantiateFlagAutoFreeOnLaunch).exec;
   for (int i = 0; i < 3; ++i) {
     if (i > 0) account.freed("graph", bytes);
     REQUIRE(cudaGraphLaunch(exec, nullptr));
@@ -111,7 +85,7 @@ int main() {
   expected::Account account;
   memory_nodes::never_launched();
   memory::launched_and_left(account);
-  memory::freed_by_the_graph(account);
+  memory_nodes::freed_by_the_graph(account);
   memory::captured(account);
   memory::captured_and_freed_in_the_capture(account);
   memory::freed_by_the_next_launch(account);

@@ -16,25 +16,7 @@ void graph_never_launched(Account&) { memory_nodes::never_launched(); }
 
 void graph_launched(Account& account) { memory_nodes::launched(account); }
 
-void graph_freed(Account& account) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t allocate = nullptr;
-  cudaGraphNode_t free_node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphAddMemFreeNode(&free_node, graph, &allocate, 1, params.dptr));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(cudaGraphLaunch(exec, nullptr));
-    account.allocated("graph", bytes);
-    account.freed("graph", bytes);
-  }
-  REQUIRE(cudaDeviceSynchronize());
-  REQUIRE(cudaGraphExecDestroy(exec));
-  REQUIRE(cudaGraphDestroy(graph));
-}
+void graph_freed(Account& account) { memory_nodes::freed_by_the_graph(account); }
 
 // A stream capture turns the stream-ordered calls into nodes: the calls allocate nothing.
 void captured(Account& account) {

@@ -1,5 +1,5 @@
 // Graphs that allocate memory by a node: one is never launched, one is launched and keeps its
-// memory.
+// memory, one frees its memory by another node.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,34 +22,64 @@ inline cudaMemAllocNodeParams on_device() {
   return params;
 }
 
+// A graph with one node, which allocates, and the executable graph made of it. Both live until
+// destroyed.
+struct AllocatingGraph {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  void* address = nullptr;  // address that the node allocates
+};
+
+// Makes a graph with one node, which allocates `bytes`. `flags`: flags of cudaGraphInstantiate().
+inline AllocatingGraph allocating_graph(unsigned long long flags = 0) {
+  AllocatingGraph made;
+  cudaGraphNode_t node = nullptr;
+  cudaMemAllocNodeParams params = on_device();
+  REQUIRE(cudaGraphCreate(&made.graph, 0));
+  REQUIRE(cudaGraphAddMemAllocNode(&node, made.graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphInstantiate(&made.exec, made.graph, flags));
+  made.address = params.dptr;
+  return made;
+}
+
 // Makes a graph with a node that allocates, and its executable graph. Launches neither, and
 // destroys both: nothing was allocated.
 inline void never_launched() {
-  cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  cudaMemAllocNodeParams params = on_device();
-  REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphExecDestroy(exec));
-  REQUIRE(cudaGraphDestroy(graph));
+  const AllocatingGraph made = allocating_graph();
+  REQUIRE(cudaGraphExecDestroy(made.exec));
+  REQUIRE(cudaGraphDestroy(made.graph));
 }
 
 // Launches a graph with a node that allocates, and waits for it. The memory stays live. Returns its
 // address. `Account` counts the allocation.
 inline void* launched(expected::Account& account) {
+  const AllocatingGraph made = allocating_graph();
+  REQUIRE(cudaGraphLaunch(made.exec, nullptr));
+  account.allocated("graph", bytes);
+  REQUIRE(cudaDeviceSynchronize());
+  return made.address;
+}
+
+// Launches a graph three times, of which one node allocates and another one frees. Waits for it and
+// destroys it. `Account` counts the allocations, of which none stays live.
+inline void freed_by_the_graph(expected::Account& account) {
   cudaGraph_t graph = nullptr;
-  cudaGraphNode_t node = nullptr;
+  cudaGraphNode_t allocate = nullptr;
+  cudaGraphNode_t free_node = nullptr;
   cudaGraphExec_t exec = nullptr;
   cudaMemAllocNodeParams params = on_device();
   REQUIRE(cudaGraphCreate(&graph, 0));
-  REQUIRE(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &params));
+  REQUIRE(cudaGraphAddMemFreeNode(&free_node, graph, &allocate, 1, params.dptr));
   REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphLaunch(exec, nullptr));
-  account.allocated("graph", bytes);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(cudaGraphLaunch(exec, nullptr));
+    account.allocated("graph", bytes);
+    account.freed("graph", bytes);
+  }
   REQUIRE(cudaDeviceSynchronize());
-  return params.dptr;
+  REQUIRE(cudaGraphExecDestroy(exec));
+  REQUIRE(cudaGraphDestroy(graph));
 }
 
 }  // namespace memory_nodes
