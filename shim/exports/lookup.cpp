@@ -260,7 +260,7 @@ namespace {
 
 // Replaces the pointer after the driver's own look-up, for every version and all flags: only the
 // pointer tells which function it is.
-CUresult looked_up(CUresult result, const char* name, void** function) {
+CUresult hook_looked_up(CUresult result, const char* name, void** function) {
   if (result != CUDA_SUCCESS || function == nullptr || *function == nullptr || name == nullptr)
     return result;
   if (!Process::get().enabled()) return result;
@@ -278,15 +278,15 @@ CUresult looked_up(CUresult result, const char* name, void** function) {
 CUresult cuGetProcAddress(hooks::HookedCall& call, const char* symbol, void** pfn, int cudaVersion,
                           cuuint64_t flags) {
   call.keeps_bases();
-  return looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
+  return hook_looked_up(call.real().cuGetProcAddress(symbol, pfn, cudaVersion, flags), symbol, pfn);
 }
 
 CUresult cuGetProcAddress_v2(hooks::HookedCall& call, const char* symbol, void** pfn,
                              int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
   call.keeps_bases();
-  return looked_up(call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus),
-                   symbol, pfn);
+  return hook_looked_up(
+      call.real().cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus), symbol, pfn);
 }
 
 }  // namespace cuwarden::shim

@@ -23,10 +23,10 @@ std::string file_name_of_library_at(const void* function) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-constexpr std::size_t longest_name = sizeof(rescue::Reclaimers::Entry::name) - 1;
+constexpr std::size_t longest_reclaimer_name = sizeof(rescue::Reclaimers::Entry::name) - 1;
 
 int refuse(std::string_view name, std::string_view why) {
-  std::string shown(name.substr(0, longest_name));
+  std::string shown(name.substr(0, longest_reclaimer_name));
   for (char& letter : shown)
     if (static_cast<unsigned char>(letter) < ' ') letter = '?';
   log_warn(formatted("reclaimer {}: {}; it is not registered", shown, why));

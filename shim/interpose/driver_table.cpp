@@ -39,12 +39,6 @@ constinit std::atomic<const void*> known_functions[std::size(known_names)]{};
 constinit std::atomic<std::uintptr_t> driver_start{0}, driver_end{0};
 constinit std::atomic<bool> kept_loaded{false};
 
-template <class Function>
-void fill(Function& slot, void* found) {
-  // Several threads may fill the table at once; all store the same values.
-  __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
-}
-
 void* wrapped(std::string_view name, void* real) {
   void* found = nullptr;
   any_startup_object_behind_shim([&](const LoadedObject& object) {
@@ -57,15 +51,15 @@ void* wrapped(std::string_view name, void* real) {
 
 void fill_from(const LoadedObject& driver) {
 #define HOOKED(result, name, parameters, arguments)          \
-  fill(functions.name, driver.find(#name));                  \
+  store_function(functions.name, driver.find(#name));        \
   by_row[static_cast<std::size_t>(driver::Row::name)].store( \
       reinterpret_cast<void*>(functions.name), std::memory_order_relaxed);
-#define USE(result, name, parameters, arguments) fill(functions.name, driver.find(#name));
+#define USE(result, name, parameters, arguments) store_function(functions.name, driver.find(#name));
 #include "runtime_hooks/driver/hooks.def"
 #define HOOKED(result, name, parameters, arguments) \
-  fill(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
+  store_function(wrapped_functions.name, wrapped(#name, reinterpret_cast<void*>(functions.name)));
 #define USE(result, name, parameters, arguments) \
-  fill(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
+  store_function(wrapped_functions.name, reinterpret_cast<void*>(functions.name));
 #include "runtime_hooks/driver/hooks.def"
   for (std::size_t i = 0; i < std::size(known_names); ++i)
     known_functions[i].store(driver.find(known_names[i]), std::memory_order_relaxed);

@@ -14,20 +14,20 @@ namespace cuwarden::shim {
 namespace {
 
 // Number and size of the entries in unknown_entries.S.
-constexpr std::uint32_t most = 256;
+constexpr std::uint32_t most_unknown = 256;
 constexpr std::size_t entry_bytes = 16;
-constexpr std::size_t longest_name = 64;
+constexpr std::size_t longest_function_name = 64;
 
 // A function that has the entry of equal index.
 struct Unknown {
   std::atomic<bool> is_claimed{false};
-  char name[longest_name] = "";          // cut to fit; written before `function` is
-  std::atomic<void*> function{nullptr};  // null: the entry is not used yet
+  char name[longest_function_name] = "";  // cut to fit; written before `function` is
+  std::atomic<void*> function{nullptr};   // null: the entry is not used yet
 };
-constinit Unknown unknown[most];
+constinit Unknown unknown_calls[most_unknown];
 
 // Name of a function that the program is linked with; room for one, since the first one counts.
-constinit char linked_name[longest_name] = "";
+constinit char linked_name[longest_function_name] = "";
 
 bool is_name_of_a_function(std::string_view name) {
   return name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
@@ -48,16 +48,16 @@ extern "C" const char cuwarden_unknown_entries[];  // in unknown_entries.S
 // Called by the entry of this number before each call. Returns the function to jump to.
 extern "C" [[gnu::visibility("hidden")]] void* cuwarden_before_unknown(std::uint32_t number) {
   const ErrnoGuard keep;
-  driver::note_unknown_call(unknown[number].name);
-  return unknown[number].function.load(std::memory_order_acquire);
+  driver::note_unknown_call(unknown_calls[number].name);
+  return unknown_calls[number].function.load(std::memory_order_acquire);
 }
 
 void* entry_if_unknown(void* found, const char* name) {
   if (!is_name_of_a_function(name) || !is_unknown_function(found)) return found;
-  for (std::uint32_t number = 0; number < most; ++number) {
-    Unknown& entry = unknown[number];
+  for (std::uint32_t number = 0; number < most_unknown; ++number) {
+    Unknown& entry = unknown_calls[number];
     if (!entry.is_claimed.exchange(true)) {
-      std::strncpy(entry.name, name, longest_name - 1);
+      std::strncpy(entry.name, name, longest_function_name - 1);
       entry.function.store(found, std::memory_order_release);
     }
     if (entry.function.load(std::memory_order_acquire) == found)
@@ -85,7 +85,7 @@ bool is_linked_with_unknown() {
                     object.any_undefined([&](std::string_view name) {
                       if (!is_name_of_a_function(name) || !is_unknown_function(libcuda.find(name)))
                         return false;
-                      name.copy(linked_name, longest_name - 1);
+                      name.copy(linked_name, longest_function_name - 1);
                       return true;
                     });
            });

@@ -10,9 +10,9 @@ namespace cuwarden::shim {
 namespace {
 
 // Longest part of a path that is taken for a name. Linux allows no longer file name.
-constexpr std::size_t longest_name = 255;
+constexpr std::size_t longest_file_name = 255;
 // End of the path of a cgroup that was removed. A zombie's cgroup may be.
-constexpr std::string_view gone = " (deleted)";
+constexpr std::string_view deleted = " (deleted)";
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
@@ -70,7 +70,7 @@ void note_path(std::string_view path, CgroupOwner& owner) noexcept {
     const std::size_t slash = std::min(path.find('/'), path.size());
     const std::string_view part = path.substr(0, slash);
     path.remove_prefix(std::min(slash + 1, path.size()));
-    if (part.empty() || part.size() > longest_name) continue;
+    if (part.empty() || part.size() > longest_file_name) continue;
     // In a container's own view, the path begins above the part that names Slurm.
     const std::string_view job = job_in(part);
     if (!job.empty() && (is_slurms || path.starts_with("step_"))) owner.job = job;
@@ -91,7 +91,7 @@ CgroupOwner owner_in_cgroup(std::string_view text) noexcept {
   CgroupOwner owner;
   for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
     std::string_view line = text.substr(0, end);
-    if (line.ends_with(gone)) line.remove_suffix(gone.size());
+    if (line.ends_with(deleted)) line.remove_suffix(deleted.size());
     const std::size_t first = line.find(':');
     const std::size_t second = first == line.npos ? first : line.find(':', first + 1);
     if (second != line.npos) note_path(line.substr(second + 1), owner);

@@ -20,7 +20,6 @@
 namespace cuwarden::shim {
 namespace {
 
-constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::unlimited;
 // End of a process's addresses with four-level page tables. The kernel gives out higher addresses
 // only if the caller names one.
 constexpr std::uint64_t user_end = 0x7fff'ffff'f000;
@@ -105,7 +104,7 @@ class ProcFiles {
   std::uint64_t number(const char* path) const noexcept {
     char buffer[64];
     std::string_view text = read(path, buffer);
-    return take_number(text).value_or(unknown);
+    return take_number(text).value_or(HostLimits::unknown);
   }
   // Returns null if the file cannot be read to its end.
   std::optional<MappingSum> mappings(std::uint64_t lowest) const noexcept {
@@ -131,7 +130,7 @@ void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
   char buffer[2048];  // All lines that are searched for are in the first half.
   const std::string_view text = files.read("meminfo", buffer);
   const auto bytes_of = [&](std::string_view key) {
-    return meminfo_bytes(text, key).value_or(unknown);
+    return meminfo_bytes(text, key).value_or(HostLimits::unknown);
   };
   limits.ram_bytes = bytes_of("MemTotal");
   limits.ram_available_bytes = bytes_of("MemAvailable");
@@ -144,10 +143,11 @@ void read_machine(const ProcFiles& files, HostLimits& limits) noexcept {
 void read_address_space(const ProcFiles& files, HostLimits& limits) noexcept {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_AS, &limit) == 0)
-    limits.address_space_limit_bytes = limit.rlim_cur == RLIM_INFINITY ? unlimited : limit.rlim_cur;
+    limits.address_space_limit_bytes =
+        limit.rlim_cur == RLIM_INFINITY ? HostLimits::unlimited : limit.rlim_cur;
   std::uint64_t pages = files.number("thread-self/statm");
-  if (pages == unknown) pages = files.number("self/statm");
-  if (pages <= unlimited / page_bytes) limits.address_space_bytes = pages * page_bytes;
+  if (pages == HostLimits::unknown) pages = files.number("self/statm");
+  if (pages <= HostLimits::unlimited / page_bytes) limits.address_space_bytes = pages * page_bytes;
   limits.max_mappings = files.number("sys/vm/max_map_count");
   const std::uint64_t lowest = files.number("sys/vm/mmap_min_addr");
   if (const auto sum = files.mappings(lowest < user_end ? lowest : usual_lowest)) {
@@ -160,8 +160,8 @@ void read_cgroup(HostLimits& limits) noexcept {
   const ledger::OwnCgroup cgroup = ledger::own_cgroup();
   if (cgroup.path[0] == '\0') return;
   if (const auto room = read_cgroup_room(cgroup.path, cgroup.inode)) {
-    limits.cgroup_limit_bytes = room->limit_bytes.value_or(unlimited);
-    limits.cgroup_used_bytes = room->used_bytes.value_or(unknown);
+    limits.cgroup_limit_bytes = room->limit_bytes.value_or(HostLimits::unlimited);
+    limits.cgroup_used_bytes = room->used_bytes.value_or(HostLimits::unknown);
     limits.cgroup_cache_bytes = room->cache_bytes;
   }
 }

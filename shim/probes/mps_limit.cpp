@@ -12,7 +12,7 @@ std::string_view trimmed(std::string_view text) noexcept {
 }
 
 // Reads a number, and removes it from the beginning of the text.
-std::optional<std::uint64_t> number_of(std::string_view& text) noexcept {
+std::optional<std::uint64_t> leading_number(std::string_view& text) noexcept {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return std::nullopt;
@@ -21,7 +21,7 @@ std::optional<std::uint64_t> number_of(std::string_view& text) noexcept {
 }
 
 std::optional<std::uint64_t> bytes_of(std::string_view text) noexcept {
-  const auto value = number_of(text);
+  const auto value = leading_number(text);
   if (!value) return std::nullopt;
   text = trimmed(text);
   unsigned shift = 0;
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> mps_limit_of(std::string_view text, DeviceOrdinal d
     const std::size_t comma = text.find(',');
     std::string_view part = trimmed(text.substr(0, comma));
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
-    const auto ordinal = number_of(part);
+    const auto ordinal = leading_number(part);
     part = trimmed(part);
     if (!ordinal || !part.starts_with('=') ||
         *ordinal != static_cast<std::uint64_t>(device.value) || device.value < 0)

@@ -9,7 +9,7 @@
 #include "runtime_hooks/core/memory/readable.hpp"
 
 namespace cuwarden::shim {
-namespace {
+namespace filter {
 
 // The contents of a register of the machine that runs filters.
 struct Value {
@@ -18,11 +18,20 @@ struct Value {
 
   friend bool operator==(const Value&, const Value&) = default;
 };
-constexpr Value known(std::uint32_t number) noexcept { return {true, number}; }
+constexpr Value known_value(std::uint32_t number) noexcept { return {true, number}; }
 
+// The two registers of that machine.
 struct Registers {
   Value a, x;
 };
+
+}  // namespace filter
+
+namespace {
+
+using filter::known_value;
+using filter::Registers;
+using filter::Value;
 
 bool is_readable_range(const void* start, std::size_t bytes) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(start);
@@ -34,8 +43,8 @@ bool is_readable_range(const void* start, std::size_t bytes) noexcept {
 
 // Returns a word of the data about a system call that the kernel gives to the filter.
 Value loaded(std::uint32_t offset, std::uint32_t number) noexcept {
-  if (offset == offsetof(seccomp_data, nr)) return known(number);
-  if (offset == offsetof(seccomp_data, arch)) return known(AUDIT_ARCH_X86_64);
+  if (offset == offsetof(seccomp_data, nr)) return known_value(number);
+  if (offset == offsetof(seccomp_data, arch)) return known_value(AUDIT_ARCH_X86_64);
   return {};
 }
 
@@ -44,19 +53,19 @@ Value calculated(std::uint16_t code, Value a, Value operand) noexcept {
   const std::uint32_t by = operand.number;
   switch (BPF_OP(code)) {
     case BPF_ADD:
-      return known(a.number + by);
+      return known_value(a.number + by);
     case BPF_SUB:
-      return known(a.number - by);
+      return known_value(a.number - by);
     case BPF_AND:
-      return known(a.number & by);
+      return known_value(a.number & by);
     case BPF_OR:
-      return known(a.number | by);
+      return known_value(a.number | by);
     case BPF_XOR:
-      return known(a.number ^ by);
+      return known_value(a.number ^ by);
     case BPF_LSH:
-      return by < 32 ? known(a.number << by) : Value{};
+      return by < 32 ? known_value(a.number << by) : Value{};
     case BPF_RSH:
-      return by < 32 ? known(a.number >> by) : Value{};
+      return by < 32 ? known_value(a.number >> by) : Value{};
     default:
       // Products and quotients count as unknown: filters that compare numbers do not need
       // them.
@@ -97,7 +106,7 @@ bool lets_through(std::uint32_t answer) noexcept {
 // Changes the registers as the instruction does. The instruction is neither a jump nor a return.
 void run(const sock_filter& instruction, std::uint32_t number, Registers& registers) noexcept {
   const auto [code, jump_if, jump_else, value] = instruction;
-  const Value constant = known(value);
+  const Value constant = known_value(value);
   switch (BPF_CLASS(code)) {
     case BPF_LD:
       registers.a = BPF_MODE(code) == BPF_ABS   ? loaded(value, number)
@@ -163,7 +172,7 @@ bool SeccompFilter::allows(std::uint32_t number) const noexcept {
   if (count_ == 0) return false;
   Reached* const reached = states();
   std::fill_n(reached, count_, Reached{});
-  reached[0].add({known(0), known(0)});
+  reached[0].add({known_value(0), known_value(0)});
   for (std::size_t at = 0; at < count_; ++at) {
     if (!reached[at].is_reached) continue;
     const sock_filter& instruction = instructions()[at];
@@ -173,9 +182,11 @@ bool SeccompFilter::allows(std::uint32_t number) const noexcept {
       if (next < count_) reached[next].add(registers);
       return next < count_;
     };
-    const Value operand = BPF_SRC(instruction.code) == BPF_X ? registers.x : known(instruction.k);
+    const Value operand =
+        BPF_SRC(instruction.code) == BPF_X ? registers.x : known_value(instruction.k);
     if (BPF_CLASS(instruction.code) == BPF_RET) {
-      const Value answer = BPF_RVAL(instruction.code) == BPF_A ? registers.a : known(instruction.k);
+      const Value answer =
+          BPF_RVAL(instruction.code) == BPF_A ? registers.a : known_value(instruction.k);
       if (!answer.is_known || !lets_through(answer.number)) return false;
     } else if (BPF_CLASS(instruction.code) != BPF_JMP) {
       run(instruction, number, registers);

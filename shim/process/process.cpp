@@ -55,7 +55,7 @@ constinit std::atomic<bool> passes_through{false};
 
 namespace {
 
-constinit Process process;
+constinit Process the_process;
 constinit Settings settings{};  // read once, at the first CUDA call
 // Storage of the session. A forked child makes a new one in place.
 alignas(hooks::Session) constinit unsigned char session_storage[sizeof(hooks::Session)]{};
@@ -88,7 +88,7 @@ constinit DeviceHolderList device_holders;
 
 }  // namespace
 
-Process& Process::get() noexcept { return process; }
+Process& Process::get() noexcept { return the_process; }
 
 // Adds a report's path to the list for `cuwarden run`. A null byte ends each path, since a path may
 // have a line feed.
@@ -125,7 +125,7 @@ hooks::Session* Process::start() noexcept {
   // inherited from its own: an inherited one is about threads that the child does not have.
   memory_.mark();
   for (;;) {
-    if (!memory_.is_ours()) memory_.take_over([] { process.begin_anew(); });
+    if (!memory_.is_ours()) memory_.take_over([] { the_process.begin_anew(); });
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off || state == State::stopped) return nullptr;
     if (state == State::recording) return session_;
@@ -294,8 +294,8 @@ void Process::ledger_is_incomplete(ledger::Reason reason) noexcept {
     if (stops) state_.compare_exchange_strong(seen, State::stopped);
   if (is_confined()) return;
   call_on_own_stack_if_small(
-      [](void* stopped) { say_ledger_is_incomplete(*process.ledger_, stopped != nullptr); },
-      stops ? &process : nullptr);
+      [](void* stopped) { say_ledger_is_incomplete(*the_process.ledger_, stopped != nullptr); },
+      stops ? &the_process : nullptr);
 }
 
 void Process::modules_changed() noexcept {

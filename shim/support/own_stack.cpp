@@ -42,22 +42,23 @@ namespace cuwarden::shim {
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{1} << 20, guard = 4096;
+constexpr std::size_t stack_bytes = std::size_t{1} << 20, guard_bytes = 4096;
 
 // Returns a stack; null if there is no memory. The lowest page has no access rights, so that too
 // deep a call is a fault instead of a write into another mapping. A confined thread has no such
 // page, since it makes no further system call.
 void* make_stack() noexcept {
   const bool confined = is_confined();
-  void* stack = mmap(nullptr, bytes, confined ? PROT_READ | PROT_WRITE : PROT_NONE,
+  void* stack = mmap(nullptr, stack_bytes, confined ? PROT_READ | PROT_WRITE : PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (stack != MAP_FAILED && !confined &&
-      mprotect(static_cast<char*>(stack) + guard, bytes - guard, PROT_READ | PROT_WRITE) != 0) {
-    munmap(stack, bytes);
+      mprotect(static_cast<char*>(stack) + guard_bytes, stack_bytes - guard_bytes,
+               PROT_READ | PROT_WRITE) != 0) {
+    munmap(stack, stack_bytes);
     stack = MAP_FAILED;
   }
   if (stack == MAP_FAILED) return nullptr;
-  OwnMemory::add(stack, bytes);
+  OwnMemory::add(stack, stack_bytes);
   return stack;
 }
 
@@ -78,7 +79,7 @@ bool is_on_signal_stack() noexcept {
 void call_on(void* stack, void (*work)(void*), void* argument) noexcept {
   std::optional<HeldSignals> held;
   if (is_on_signal_stack()) held.emplace();
-  cuwarden_call_on(argument, work, static_cast<char*>(stack) + bytes);
+  cuwarden_call_on(argument, work, static_cast<char*>(stack) + stack_bytes);
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ bool has_room_here() noexcept {
   // Bytes of a thread's guard, which older libraries count as part of the stack.
   constexpr std::size_t guard_of_thread = 64 << 10;
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  return !is_on_signal_stack() && stacks::room_below(here) >= bytes + guard_of_thread;
+  return !is_on_signal_stack() && stacks::room_below(here) >= stack_bytes + guard_of_thread;
 }
 
 bool call_on_own_stack_if_small(void (*work)(void*), void* argument) noexcept {
@@ -106,7 +107,7 @@ bool call_on_own_stack(void (*work)(void*), void* argument) noexcept {
   if (void* const stack = make_stack()) {
     call_on(stack, work, argument);
     OwnMemory::remove(stack);
-    munmap(stack, bytes);
+    munmap(stack, stack_bytes);
     return true;
   }
   if (spare == nullptr || spare_is_used.exchange(true)) return false;

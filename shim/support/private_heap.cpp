@@ -137,7 +137,7 @@ void release(void* block) {
   free_lists[head->size_class] = freed;
 }
 
-void* out_of_memory() {
+void* fail_for_memory() {
   errno = ENOMEM;
   return nullptr;
 }
@@ -149,14 +149,14 @@ extern "C" {
 
 void* malloc(std::size_t bytes) {
   void* block = cuwarden::shim::allocate(bytes);
-  return block != nullptr ? block : cuwarden::shim::out_of_memory();
+  return block != nullptr ? block : cuwarden::shim::fail_for_memory();
 }
 
 void free(void* block) { cuwarden::shim::release(block); }
 
 void* calloc(std::size_t count, std::size_t size) {
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) return cuwarden::shim::out_of_memory();
+  if (__builtin_mul_overflow(count, size, &bytes)) return cuwarden::shim::fail_for_memory();
   void* block = malloc(bytes);
   if (block != nullptr) std::memset(block, 0, bytes);
   return block;
@@ -175,7 +175,7 @@ void* realloc(void* block, std::size_t bytes) {
 
 // Alignments above 16 do not occur here; asking for one fails instead of misaligning.
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return alignment <= 16 ? malloc(bytes) : cuwarden::shim::out_of_memory();
+  return alignment <= 16 ? malloc(bytes) : cuwarden::shim::fail_for_memory();
 }
 
 // Replaces libc's strdup, with which the static C++ runtime names its locale.

@@ -80,4 +80,11 @@ const RealLibc& real_libc();
 // wrapper of another library; null if none of the three exports it.
 void* function_in_libc(const char* name);
 
+// Stores the function's address, as the loader found it, in a table's pointer `slot`. Several
+// threads may fill a table at once; all of them store the same address.
+template <class Function>
+void store_function(Function& slot, void* found) {
+  __atomic_store_n(reinterpret_cast<void**>(&slot), found, __ATOMIC_RELAXED);
+}
+
 }  // namespace cuwarden::shim

@@ -6,7 +6,7 @@
 namespace cuwarden::shim {
 namespace {
 
-constexpr std::uint64_t look_again_ns = 50'000'000;
+constexpr std::uint64_t look_at_writer_ns = 50'000'000;
 
 std::uint32_t caller() { return static_cast<std::uint32_t>(own_thread_id()); }
 
@@ -36,7 +36,7 @@ WritingTurn::Answer WritingTurn::take(std::uint64_t longest_ns) noexcept {
       if (!is_lost(writer, is_outermost)) {
         if (writer == caller()) return Answer::interrupted;
         if (clock_.now_ns() >= deadline_ns) return Answer::not_given;
-        clock_.wait_ns(writer_, writer, look_again_ns);
+        clock_.wait_ns(writer_, writer, look_at_writer_ns);
         continue;
       }
       // The lost writer's canary goes first, so that no thread takes it for the new writer's.

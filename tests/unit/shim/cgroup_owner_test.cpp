@@ -11,7 +11,7 @@ namespace {
 
 const std::string id(64, 'a');
 const std::string other_id = std::string(60, '0') + "beef";
-const std::string uid = "0f2b63a5-9c1d-4e83-8d7f-1234567890ab";
+const std::string pod_uid = "0f2b63a5-9c1d-4e83-8d7f-1234567890ab";
 
 // Returns the owners as a text such as "job 4711".
 std::string owner(const std::string& text) {
@@ -67,14 +67,14 @@ TEST(CgroupOwner, digits_of_another_number_are_no_id) {
 }
 
 TEST(CgroupOwner, a_pod_is_found_beside_its_container) {
-  std::string escaped = uid;
+  std::string escaped = pod_uid;
   for (char& c : escaped)
     if (c == '-') c = '_';
   EXPECT_EQ(owner("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + escaped +
                   ".slice/cri-containerd-" + id + ".scope\n"),
             "container " + id + ", pod " + escaped);
-  EXPECT_EQ(owner("3:cpu:/kubepods/besteffort/pod" + uid + "/" + id + "\n"),
-            "container " + id + ", pod " + uid);
+  EXPECT_EQ(owner("3:cpu:/kubepods/besteffort/pod" + pod_uid + "/" + id + "\n"),
+            "container " + id + ", pod " + pod_uid);
   EXPECT_EQ(
       owner("3:cpu:/system.slice/kubepods-pod" + escaped + ".slice:cri-containerd:" + id + "\n"),
       "container " + id + ", pod " + escaped);

@@ -72,6 +72,14 @@ struct FakeNvml {
 // The state of the fake NVML, which it exports for tests.
 extern "C" FakeNvml fake_nvml;
 
+// UUID of a device as CUDA gives it: 16 bytes, with a null character behind them. Some of the bytes
+// are no letters or digits.
+constexpr char device_uuid[] = "\x01\x23\x45\x67\x89\xab\xcd\xef simdev\xff";
+static_assert(sizeof device_uuid == 16 + 1);
+// Texts by which NVML knows the device of this UUID, as a whole device and as a slice (MIG).
+constexpr char gpu_text[] = "GPU-01234567-89ab-cdef-2073-696d646576ff";
+constexpr char mig_text[] = "MIG-01234567-89ab-cdef-2073-696d646576ff";
+
 // Loads a fake NVML, which stays loaded, and resets its answers: the device `uuid` (text) is known,
 // and no process uses it. Returns the answers, which belong to the library; null if the library
 // cannot be loaded. `library`: path of its file.

@@ -22,7 +22,8 @@ constexpr sock_filter jump(std::uint16_t condition, std::uint32_t value, std::ui
   return BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | condition | BPF_K), value, if_true,
                   if_false);
 }
-constexpr sock_filter allow = answer(SECCOMP_RET_ALLOW), kill = answer(SECCOMP_RET_KILL_PROCESS);
+constexpr sock_filter allow = answer(SECCOMP_RET_ALLOW),
+                      end_process = answer(SECCOMP_RET_KILL_PROCESS);
 
 bool allows(std::vector<sock_filter> instructions, std::uint32_t number) {
   const sock_fprog program{static_cast<unsigned short>(instructions.size()), instructions.data()};
@@ -34,15 +35,15 @@ bool allows(std::vector<sock_filter> instructions, std::uint32_t number) {
 TEST(SeccompFilter, tells_the_calls_of_a_list_apart) {
   const std::vector<sock_filter> denies{load(arch_at),
                                         jump(BPF_JEQ, AUDIT_ARCH_X86_64, 1, 0),
-                                        kill,
+                                        end_process,
                                         load(number_at),
                                         jump(BPF_JEQ, SYS_openat, 0, 1),
-                                        kill,
+                                        end_process,
                                         allow};
   EXPECT_FALSE(allows(denies, SYS_openat));
   EXPECT_TRUE(allows(denies, SYS_mmap));
   const std::vector<sock_filter> allows_one{load(number_at), jump(BPF_JEQ, SYS_openat, 0, 1), allow,
-                                            kill};
+                                            end_process};
   EXPECT_TRUE(allows(allows_one, SYS_openat));
   EXPECT_FALSE(allows(allows_one, SYS_mmap));
 }
@@ -52,9 +53,9 @@ TEST(SeccompFilter, follows_comparisons_of_order_and_bits) {
   const std::vector<sock_filter> filter{load(number_at),
                                         jump(BPF_JGE, 200, 2, 0),
                                         jump(BPF_JGT, 99, 0, 1),
-                                        kill,
+                                        end_process,
                                         jump(BPF_JSET, 1, 0, 1),
-                                        kill,
+                                        end_process,
                                         allow};
   EXPECT_TRUE(allows(filter, 98));
   EXPECT_FALSE(allows(filter, 99));
@@ -69,7 +70,7 @@ TEST(SeccompFilter, a_call_that_is_refused_with_some_arguments_is_not_allowed) {
                                         load(first_argument_at),
                                         jump(BPF_JEQ, 22, 1, 0),
                                         allow,
-                                        kill};
+                                        end_process};
   EXPECT_FALSE(allows(filter, SYS_prctl));
   const std::vector<sock_filter> calculates{load(first_argument_at),
                                             BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff),
@@ -85,7 +86,7 @@ TEST(SeccompFilter, calculates_with_what_is_known) {
                                         BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 1),
                                         jump(BPF_JEQ, 24, 0, 1),
                                         allow,
-                                        kill};
+                                        end_process};
   EXPECT_TRUE(allows(filter, 7));
   EXPECT_FALSE(allows(filter, 8));
 }
@@ -101,7 +102,7 @@ TEST(SeccompFilter, only_calls_that_are_made_as_ever_are_allowed) {
 TEST(SeccompFilter, a_filter_that_leads_beyond_its_end_allows_nothing) {
   EXPECT_FALSE(allows({load(number_at)}, SYS_openat));
   EXPECT_FALSE(allows({load(number_at), jump(BPF_JEQ, SYS_openat, 9, 0), allow}, SYS_openat));
-  EXPECT_TRUE(allows({BPF_STMT(BPF_JMP | BPF_JA, 1), kill, allow}, SYS_openat));
+  EXPECT_TRUE(allows({BPF_STMT(BPF_JMP | BPF_JA, 1), end_process, allow}, SYS_openat));
 }
 
 TEST(SeccompFilter, a_filter_that_the_kernel_refuses_is_not_valid) {

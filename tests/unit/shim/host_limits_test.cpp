@@ -26,7 +26,6 @@ namespace cuwarden::shim {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t unknown = HostLimits::unknown, unlimited = HostLimits::unlimited;
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
 // A folder that is read instead of /proc, with files that a test puts there.
@@ -96,8 +95,8 @@ TEST(HostLimits, without_files_only_the_limits_from_system_calls_are_known) {
        {limits.ram_bytes, limits.ram_available_bytes, limits.swap_free_bytes,
         limits.commit_limit_bytes, limits.committed_bytes, limits.overcommit_mode,
         limits.address_space_bytes, limits.mappings, limits.max_mappings, limits.largest_gap_bytes})
-    EXPECT_EQ(field, unknown);
-  EXPECT_NE(limits.address_space_limit_bytes, unknown);
+    EXPECT_EQ(field, HostLimits::unknown);
+  EXPECT_NE(limits.address_space_limit_bytes, HostLimits::unknown);
 }
 
 TEST(HostLimits, only_the_limits_of_a_missing_or_unreadable_file_are_unknown) {
@@ -121,7 +120,7 @@ TEST(HostLimits, only_the_limits_of_a_missing_or_unreadable_file_are_unknown) {
       }
       HostLimits limits = proc.read();
       for (const auto field : lost) {
-        EXPECT_EQ(limits.*field, unknown) << name;
+        EXPECT_EQ(limits.*field, HostLimits::unknown) << name;
         limits.*field = whole.*field;
       }
       // The bytes that the cgroup uses change by themselves, so they are not compared.
@@ -139,11 +138,11 @@ TEST(HostLimits, the_limits_of_a_truncated_file_are_unknown_rather_than_too_smal
   proc.put("thread-self/maps", std::string(MadeUpProc::maps).substr(0, 100));
   const HostLimits limits = proc.read();
   EXPECT_EQ(limits.ram_bytes, 24684092u * 1024ull);
-  EXPECT_EQ(limits.ram_available_bytes, unknown);
-  EXPECT_EQ(limits.max_mappings, unknown);
-  EXPECT_EQ(limits.address_space_bytes, unknown);
-  EXPECT_EQ(limits.mappings, unknown);
-  EXPECT_EQ(limits.largest_gap_bytes, unknown);
+  EXPECT_EQ(limits.ram_available_bytes, HostLimits::unknown);
+  EXPECT_EQ(limits.max_mappings, HostLimits::unknown);
+  EXPECT_EQ(limits.address_space_bytes, HostLimits::unknown);
+  EXPECT_EQ(limits.mappings, HostLimits::unknown);
+  EXPECT_EQ(limits.largest_gap_bytes, HostLimits::unknown);
 }
 
 TEST(HostLimits, limits_that_do_not_fit_or_are_no_numbers_are_unknown) {
@@ -152,13 +151,13 @@ TEST(HostLimits, limits_that_do_not_fit_or_are_no_numbers_are_unknown) {
     MadeUpProc proc;
     proc.put("meminfo", "MemTotal: " + std::string(number) + " kB\n");
     proc.put("thread-self/statm", std::string(number) + "\n");
-    EXPECT_EQ(proc.read().ram_bytes, unknown) << number;
-    EXPECT_EQ(proc.read().address_space_bytes, unknown) << number;
+    EXPECT_EQ(proc.read().ram_bytes, HostLimits::unknown) << number;
+    EXPECT_EQ(proc.read().address_space_bytes, HostLimits::unknown) << number;
   }
   MadeUpProc proc;
   proc.put("meminfo", "MemTotal: 12 MB\nMemTotalX: 7 kB\nSwapFree: 18014398509481982 kB\n");
   proc.put("sys/vm/max_map_count", "2147483647\n");
-  EXPECT_EQ(proc.read().ram_bytes, unknown) << "another unit";
+  EXPECT_EQ(proc.read().ram_bytes, HostLimits::unknown) << "another unit";
   EXPECT_EQ(proc.read().swap_free_bytes, 18014398509481982u * 1024u) << "the largest that fits";
   EXPECT_EQ(proc.read().max_mappings, 2147483647u);
 }
@@ -198,8 +197,8 @@ TEST(HostLimits, lines_that_no_kernel_writes_give_unknown_limits) {
         "-8000 rw-p\n", "7000-\n", "11112222333344445-2 rw-p\n", "hello\n"}) {
     MadeUpProc proc;
     proc.put("thread-self/maps", text);
-    EXPECT_EQ(proc.read().mappings, unknown) << text;
-    EXPECT_EQ(proc.read().largest_gap_bytes, unknown) << text;
+    EXPECT_EQ(proc.read().mappings, HostLimits::unknown) << text;
+    EXPECT_EQ(proc.read().largest_gap_bytes, HostLimits::unknown) << text;
   }
 }
 
@@ -221,7 +220,7 @@ TEST(HostLimits, a_list_of_mappings_without_end_is_given_up) {
     many += line;
   }
   proc.put("thread-self/maps", many);
-  EXPECT_EQ(proc.read().mappings, unknown);
+  EXPECT_EQ(proc.read().mappings, HostLimits::unknown);
 }
 
 // --- this machine
@@ -235,7 +234,7 @@ std::size_t lines_of_maps() {
 
 TEST(HostLimits, the_limits_of_this_process_follow_its_mappings) {
   const HostLimits before = read_host_limits();
-  if (before.mappings == unknown) GTEST_SKIP() << "no /proc here";
+  if (before.mappings == HostLimits::unknown) GTEST_SKIP() << "no /proc here";
   EXPECT_NEAR(static_cast<double>(before.mappings), static_cast<double>(lines_of_maps()), 3);
   EXPECT_GT(before.ram_bytes, before.ram_available_bytes);
   void* const taken =
@@ -257,7 +256,7 @@ TEST(HostLimits, a_mapping_fits_into_the_largest_gap_and_no_larger_one_does) {
     return made != MAP_FAILED;
   };
   const std::uint64_t gap = read_host_limits().largest_gap_bytes;
-  if (gap == unknown) GTEST_SKIP() << "no /proc here";
+  if (gap == HostLimits::unknown) GTEST_SKIP() << "no /proc here";
   // The kernel keeps a little address space free next to the stack and at address zero.
   EXPECT_TRUE(fits(gap - (std::uint64_t{8} << 20)));
   EXPECT_FALSE(fits(gap + 4096));
@@ -267,7 +266,7 @@ TEST(HostLimits, a_limit_of_the_address_space_is_read) {
   const pid_t child = fork();
   if (child == 0) {
     const struct rlimit limit { 500 * gib, RLIM_INFINITY };
-    if (read_host_limits().address_space_limit_bytes != unlimited) _exit(1);
+    if (read_host_limits().address_space_limit_bytes != HostLimits::unlimited) _exit(1);
     if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(2);
     _exit(read_host_limits().address_space_limit_bytes == 500 * gib ? 0 : 3);
   }
@@ -298,8 +297,8 @@ TEST(HostLimits, the_limits_are_read_without_any_free_descriptor) {
     const struct rlimit none { 0, 0 };
     setrlimit(RLIMIT_NOFILE, &none);
     const HostLimits limits = read_host_limits();
-    _exit(limits.ram_bytes == unknown && limits.mappings == unknown &&
-                  limits.address_space_limit_bytes != unknown
+    _exit(limits.ram_bytes == HostLimits::unknown && limits.mappings == HostLimits::unknown &&
+                  limits.address_space_limit_bytes != HostLimits::unknown
               ? 0
               : 1);
   }
@@ -314,7 +313,7 @@ TEST(HostLimits, the_limits_are_read_after_the_first_thread_has_ended) {
     std::thread([] {
       if (!comes_about([] { return thread_state(getpid()) == 'Z'; })) _exit(2);
       const HostLimits limits = read_host_limits();
-      _exit(limits.mappings != unknown && limits.address_space_bytes != 0 ? 0 : 1);
+      _exit(limits.mappings != HostLimits::unknown && limits.address_space_bytes != 0 ? 0 : 1);
     }).detach();
     syscall(SYS_exit, 0);
   }

@@ -16,9 +16,6 @@
 namespace cuwarden::shim {
 namespace {
 
-constexpr char uuid[] = "\x01\x23\x45\x67\x89\xab\xcd\xef simdev\xff";
-static_assert(sizeof uuid == 16 + 1);
-
 class NvmlCgroupLimitTest : public testing::Test {
  protected:
   NvmlCgroupLimitTest() { use(FAKE_NVML_3); }
@@ -28,12 +25,12 @@ class NvmlCgroupLimitTest : public testing::Test {
     void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     fake_ = static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
     *fake_ = FakeNvml{};
-    fake_->known_uuid = "GPU-01234567-89ab-cdef-2073-696d646576ff";
+    fake_->known_uuid = gpu_text;
   }
   // Returns the limit and the used bytes as a text such as "10 of which 4".
   std::string limit(const char* cgroup) {
     const auto found =
-        read_nvml_cgroup_limit(std::span<const char, 16>(uuid, 16), cgroup, library_);
+        read_nvml_cgroup_limit(std::span<const char, 16>(device_uuid, 16), cgroup, library_);
     return found ? std::to_string(found->limit_bytes) + " of which " +
                        std::to_string(found->used_bytes)
                  : "none";

@@ -11,24 +11,22 @@
 namespace cuwarden::shim {
 namespace {
 
-constexpr char uuid[] = "\x01\x23\x45\x67\x89\xab\xcd\xef simdev\xff";
-static_assert(sizeof uuid == 16 + 1);
-
 class NvmlMemoryTest : public testing::Test {
  protected:
   void use(const char* library) {
     library_ = library;
-    fake_ = load_fake_nvml(library, "MIG-01234567-89ab-cdef-2073-696d646576ff");
+    fake_ = load_fake_nvml(library, mig_text);
     ASSERT_NE(fake_, nullptr) << dlerror();
     fake_->whole_result = 0;
     fake_->whole_bytes = 80ull << 30;
   }
   std::optional<std::uint64_t> whole() {
-    const auto memory = read_nvml_memory_of_whole(std::span<const char, 16>(uuid, 16), library_);
+    const auto memory =
+        read_nvml_memory_of_whole(std::span<const char, 16>(device_uuid, 16), library_);
     return memory ? std::optional(memory->total_bytes) : std::nullopt;
   }
   std::optional<std::uint64_t> free() {
-    const auto memory = read_nvml_memory(std::span<const char, 16>(uuid, 16), library_);
+    const auto memory = read_nvml_memory(std::span<const char, 16>(device_uuid, 16), library_);
     return memory ? std::optional(memory->free_bytes) : std::nullopt;
   }
 
@@ -47,7 +45,7 @@ TEST_F(NvmlMemoryTest, the_free_memory_is_that_of_the_device_or_slice_itself) {
   use(FAKE_NVML_3);
   fake_->own_bytes = 4711;
   EXPECT_EQ(free(), 4711 / 2);
-  fake_->known_uuid = "GPU-01234567-89ab-cdef-2073-696d646576ff";
+  fake_->known_uuid = gpu_text;
   EXPECT_EQ(free(), 4711 / 2);
   fake_->memory_result = 15;
   EXPECT_EQ(free(), std::nullopt);

@@ -23,12 +23,7 @@ namespace {
 using Answer = DeviceProcessesAnswer;
 using Whose = DeviceProcess::Whose;
 
-constexpr char uuid[] = "\x01\x23\x45\x67\x89\xab\xcd\xef simdev\xff";
-constexpr char gpu_text[] = "GPU-01234567-89ab-cdef-2073-696d646576ff";
-constexpr char mig_text[] = "MIG-01234567-89ab-cdef-2073-696d646576ff";
-static_assert(sizeof uuid == 16 + 1);
-
-class DeviceProcesses : public testing::Test {
+class DeviceProcessesTest : public testing::Test {
  protected:
   // Loads a fake NVML. Its first answers are those of a device that no process uses.
   void use(const char* library) {
@@ -44,8 +39,8 @@ class DeviceProcesses : public testing::Test {
     std::copy(processes.begin(), processes.end(), fake_->graphics);
     fake_->graphics_count = static_cast<unsigned>(processes.size());
   }
-  shim::DeviceProcesses read(std::span<DeviceProcess> into) {
-    return read_device_processes(std::span<const char, 16>(uuid, 16), into, library_);
+  DeviceProcesses read(std::span<DeviceProcess> into) {
+    return read_device_processes(std::span<const char, 16>(device_uuid, 16), into, library_);
   }
   // Returns the listed processes, one text for each.
   std::vector<std::string> listed() {
@@ -68,14 +63,14 @@ class DeviceProcesses : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
-TEST_F(DeviceProcesses, processes_of_both_kinds_are_listed_once_with_the_largest_first) {
+TEST_F(DeviceProcessesTest, processes_of_both_kinds_are_listed_once_with_the_largest_first) {
   use(FAKE_NVML_3);
   compute({{10, 100}, {11, 300}, {12, 50}});
   graphics({{20, 200}, {11, 300}, {12, 70}, {10, 30}});
   EXPECT_EQ(listed(), (Texts{"11:300", "20:200", "10:100", "12:70"}));
 }
 
-TEST_F(DeviceProcesses, the_number_of_the_devices_file_is_told_if_NVML_knows_it) {
+TEST_F(DeviceProcessesTest, the_number_of_the_devices_file_is_told_if_NVML_knows_it) {
   const auto file_number = [&] { return read({}).file_number; };
   use(FAKE_NVML_3);
   EXPECT_EQ(file_number(), std::nullopt);
@@ -87,7 +82,7 @@ TEST_F(DeviceProcesses, the_number_of_the_devices_file_is_told_if_NVML_knows_it)
   EXPECT_EQ(file_number(), std::nullopt);
 }
 
-TEST_F(DeviceProcesses, every_version_of_NVMLs_functions_lists_the_processes) {
+TEST_F(DeviceProcessesTest, every_version_of_NVMLs_functions_lists_the_processes) {
   for (const char* library : {FAKE_NVML_1, FAKE_NVML_2, FAKE_NVML_3}) {
     use(library);
     compute({{10, 100}, {11, 300}, {12, 200}});
@@ -95,14 +90,14 @@ TEST_F(DeviceProcesses, every_version_of_NVMLs_functions_lists_the_processes) {
   }
 }
 
-TEST_F(DeviceProcesses, an_older_function_is_asked_if_the_driver_lacks_the_newest) {
+TEST_F(DeviceProcessesTest, an_older_function_is_asked_if_the_driver_lacks_the_newest) {
   use(FAKE_NVML_2);
   compute({{10, 100}, {11, 300}});
   fake_->newest_result = 13;  // NVML_ERROR_FUNCTION_NOT_FOUND
   EXPECT_EQ(listed(), (Texts{"11:300", "10:100"}));
 }
 
-TEST_F(DeviceProcesses, entries_are_read_by_the_size_in_which_they_were_written) {
+TEST_F(DeviceProcessesTest, entries_are_read_by_the_size_in_which_they_were_written) {
   for (const unsigned bytes : {16u, 24u, 32u}) {
     use(FAKE_NVML_3);
     fake_->entry_bytes = bytes;
@@ -113,21 +108,21 @@ TEST_F(DeviceProcesses, entries_are_read_by_the_size_in_which_they_were_written)
   }
 }
 
-TEST_F(DeviceProcesses, entries_are_read_by_the_declared_size_if_the_whole_buffer_was_written) {
+TEST_F(DeviceProcessesTest, entries_are_read_by_the_declared_size_if_the_whole_buffer_was_written) {
   use(FAKE_NVML_3);
   fake_->clears_all = true;
   compute({{10, 100}, {11, 300}});
   EXPECT_EQ(listed(), (Texts{"11:300", "10:100"}));
 }
 
-TEST_F(DeviceProcesses, processes_of_unknown_bytes_are_listed_last) {
+TEST_F(DeviceProcessesTest, processes_of_unknown_bytes_are_listed_last) {
   use(FAKE_NVML_3);
   compute({{10, ~0ull}, {11, 300}, {12, ~0ull}});
   graphics({{12, 5}});
   EXPECT_EQ(listed(), (Texts{"11:300", "12:5", "10:?"}));
 }
 
-TEST_F(DeviceProcesses, processes_that_do_not_fit_are_counted_and_the_largest_are_kept) {
+TEST_F(DeviceProcessesTest, processes_that_do_not_fit_are_counted_and_the_largest_are_kept) {
   use(FAKE_NVML_3);
   compute({{10, 100}, {11, 300}, {12, 50}, {13, 200}});
   DeviceProcess into[2];
@@ -137,7 +132,7 @@ TEST_F(DeviceProcesses, processes_that_do_not_fit_are_counted_and_the_largest_ar
   EXPECT_EQ(read({}).found, 4u);
 }
 
-TEST_F(DeviceProcesses, two_lists_of_512_processes_are_read) {
+TEST_F(DeviceProcessesTest, two_lists_of_512_processes_are_read) {
   use(FAKE_NVML_3);
   fake_->compute_count = 512;
   graphics({{1, 5}, {2, 5}});
@@ -151,7 +146,7 @@ TEST_F(DeviceProcesses, two_lists_of_512_processes_are_read) {
   EXPECT_EQ(into[0].used_bytes, 512u);
 }
 
-TEST_F(DeviceProcesses, processes_beyond_those_that_are_read_are_counted_by_NVML) {
+TEST_F(DeviceProcessesTest, processes_beyond_those_that_are_read_are_counted_by_NVML) {
   use(FAKE_NVML_3);
   fake_->compute_count = 4000;
   const auto result = read({});
@@ -161,21 +156,21 @@ TEST_F(DeviceProcesses, processes_beyond_those_that_are_read_are_counted_by_NVML
   EXPECT_EQ(fake_->shutdowns, 1);
 }
 
-TEST_F(DeviceProcesses, processes_of_a_slice_are_found_by_the_slices_name) {
+TEST_F(DeviceProcessesTest, processes_of_a_slice_are_found_by_the_slices_name) {
   use(FAKE_NVML_3);
   fake_->known_uuid = mig_text;
   compute({{10, 100}});
   EXPECT_EQ(listed(), (Texts{"10:100"}));
 }
 
-TEST_F(DeviceProcesses, without_graphics_functions_the_compute_processes_are_listed) {
+TEST_F(DeviceProcessesTest, without_graphics_functions_the_compute_processes_are_listed) {
   use(FAKE_NVML_3);
   compute({{10, 100}});
   fake_->graphics_result = 3;
   EXPECT_EQ(listed(), (Texts{"10:100"}));
 }
 
-TEST_F(DeviceProcesses, a_list_that_NVML_refuses_has_a_reason) {
+TEST_F(DeviceProcessesTest, a_list_that_NVML_refuses_has_a_reason) {
   library_ = "libno-such-nvml.so.1";
   EXPECT_EQ(answer(), Answer::no_library);
   use(FAKE_NVML_0);
@@ -206,7 +201,7 @@ TEST_F(DeviceProcesses, a_list_that_NVML_refuses_has_a_reason) {
   }
 }
 
-TEST_F(DeviceProcesses, an_NVML_that_fails_to_initialise_is_asked_nothing_and_not_shut_down) {
+TEST_F(DeviceProcessesTest, an_NVML_that_fails_to_initialise_is_asked_nothing_and_not_shut_down) {
   for (const auto& [code, expected] : {std::pair(9, Answer::not_initialised),
                                        {18, Answer::not_initialised},
                                        {4, Answer::not_permitted}}) {
@@ -218,14 +213,14 @@ TEST_F(DeviceProcesses, an_NVML_that_fails_to_initialise_is_asked_nothing_and_no
   }
 }
 
-TEST_F(DeviceProcesses, NVML_is_shut_down_after_each_use) {
+TEST_F(DeviceProcessesTest, NVML_is_shut_down_after_each_use) {
   use(FAKE_NVML_3);
   for (int i = 0; i < 3; ++i) answer();
   EXPECT_EQ(fake_->inits, 3);
   EXPECT_EQ(fake_->shutdowns, 3);
 }
 
-TEST_F(DeviceProcesses, errno_and_dlerror_stay_as_they_were) {
+TEST_F(DeviceProcessesTest, errno_and_dlerror_stay_as_they_were) {
   dlerror();
   for (const char* library : {"libno-such-nvml.so.1", FAKE_NVML_0, FAKE_NVML_1}) {
     library_ = library;
@@ -236,14 +231,14 @@ TEST_F(DeviceProcesses, errno_and_dlerror_stay_as_they_were) {
   }
 }
 
-TEST_F(DeviceProcesses, every_answer_of_NVML_has_a_text) {
+TEST_F(DeviceProcessesTest, every_answer_of_NVML_has_a_text) {
   std::set<std::string> texts;
   for (int i = 0; i <= static_cast<int>(Answer::failed); ++i)
     texts.insert(text_of(static_cast<Answer>(i)));
   EXPECT_EQ(texts.size(), static_cast<std::size_t>(Answer::failed) + 1);
 }
 
-TEST_F(DeviceProcesses, a_process_with_this_processs_pid_is_this_process) {
+TEST_F(DeviceProcessesTest, a_process_with_this_processs_pid_is_this_process) {
   use(FAKE_NVML_3);
   compute({{static_cast<unsigned>(getpid()), 300}, {static_cast<unsigned>(getppid()), 200}});
   DeviceProcess into[2];
@@ -268,7 +263,7 @@ int in_own_namespace(const std::function<bool()>& holds) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_F(DeviceProcesses,
+TEST_F(DeviceProcessesTest,
        in_a_pid_namespace_this_process_is_found_only_if_all_pids_are_of_that_namespace) {
   use(FAKE_NVML_3);
   const auto whose_of_first = [&] {
