@@ -126,7 +126,7 @@ def test_memory_for_kernels_leaves_its_rows_when_the_driver_gives_it_back(worksp
 
 
 def test_calls_of_two_threads_that_overlap_name_each_other(workspace):
-    run = workspace.run([PROGRAMS / "overlapping_makers", 30])
+    run = workspace.run([PROGRAMS / "overlapping_makers", 30, "long"])
     assert run.returncode == 0, run.stderr
     (device,) = run.report["devices"]
     rows = run.report.account(device)

@@ -111,7 +111,7 @@ def test_a_report_for_leaks_alone_is_written_for_objects_only_if_their_number_gr
 
 
 def test_objects_whose_calls_overlap_share_their_bytes_and_name_each_others_calls(run_both, cuwarden):
-    run = run_both([program("overlapping_makers"), 30])
+    run = run_both([program("overlapping_makers"), 30, "pipe"])
     assert run.returncode == 0, run.stderr
     stack_of = {}
     groups = [row for row in run.report["implicit_groups"] if row["item"] in ("modules", "streams")]

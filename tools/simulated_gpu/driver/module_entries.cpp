@@ -2,6 +2,9 @@
 // the kernels that it declares; in any other image, any name is a kernel.
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 #include "tools/simulated_gpu/device/modules.hpp"
 #include "tools/simulated_gpu/driver/entry.hpp"
@@ -139,7 +142,18 @@ CUresult set_attribute(CUfunction_attribute attribute, int value, Kernel* kernel
 
 namespace entry {
 
-CUresult cuModuleLoad(CUmodule* out, const char* path) { return load(out, path != nullptr); }
+CUresult cuModuleLoad(CUmodule* out, const char* path) {
+  if (path == nullptr) return load(out, false);
+  {
+    const InContext at;
+    SIM_TRY(at.error);
+  }
+  // The file is read without the simulator's lock, because it may be a pipe.
+  std::ifstream file(path);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  const std::string code(std::istreambuf_iterator<char>(file), {});
+  return load(out, true, code.c_str());
+}
 
 CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   return load(out, image != nullptr, image);

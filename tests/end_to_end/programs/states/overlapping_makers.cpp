@@ -1,5 +1,15 @@
-// overlapping_makers COUNT: one thread loads COUNT modules, and another one makes COUNT streams.
-// Each pair of calls begins at the same time. The last line says how many bytes the device lost.
+// overlapping_makers COUNT long|pipe: one thread loads COUNT modules, and another one makes COUNT
+// streams. Each stream is made while a module is loaded.
+//
+// long: the code is so long that loading it takes a while; each pair of calls begins at the same
+// time. pipe: the driver reads the code from a pipe, so that no load ends before the stream is
+// made. Only the simulated driver reads pipes.
+//
+// The last line says how many bytes the device lost.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <barrier>
 #include <cstdio>
 #include <cstdlib>
@@ -18,11 +28,16 @@ std::string long_code() {
   return code;
 }
 
-const std::string code = long_code();
+constexpr char pipe_path[] = "code.pipe";
+bool by_pipe = false;
+std::string code;
 
 [[gnu::noinline]] void load_code() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
+  if (by_pipe)
+    require(cuModuleLoad(&module, pipe_path), "cuModuleLoad");
+  else
+    require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
 }
 
 [[gnu::noinline]] void open_stream() {
@@ -30,22 +45,44 @@ const std::string code = long_code();
   require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 }
 
+// Makes a stream while the other thread is inside its call of cuModuleLoad, which then gets its
+// code.
+void open_stream_during_load() {
+  const int pipe = open(pipe_path, O_WRONLY);  // returns once the other thread's call reads
+  open_stream();
+  if (write(pipe, code.data(), code.size()) != static_cast<ssize_t>(code.size())) {
+    std::perror(pipe_path);
+    std::_Exit(1);
+  }
+  close(pipe);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
+  if (argc < 3) return 2;
   const int count = std::atoi(argv[1]);
+  by_pipe = std::string(argv[2]) == "pipe";
+  code = by_pipe ? code_with_table : long_code();
   CUcontext context = nullptr;
   require(cuInit(0), "cuInit");
   require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
   require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  if (by_pipe && mkfifo(pipe_path, 0600) != 0) {
+    std::perror(pipe_path);
+    return 1;
+  }
   const long long before = used_bytes();
+  // Each pair begins once the pair before has ended, so that no pipe is opened that is still open.
   std::barrier together(2);
   std::thread other([&] {
     require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
     for (int i = 0; i < count; ++i) {
       together.arrive_and_wait();
-      open_stream();
+      if (by_pipe)
+        open_stream_during_load();
+      else
+        open_stream();
     }
   });
   for (int i = 0; i < count; ++i) {
@@ -53,5 +90,6 @@ int main(int argc, char** argv) {
     load_code();
   }
   other.join();
+  if (by_pipe) unlink(pipe_path);
   std::printf("{\"taken\":%lld}\n", used_bytes() - before);
 }
