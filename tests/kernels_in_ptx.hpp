@@ -1,5 +1,4 @@
-// Kernels as PTX text, which a real driver and the simulated one load. Each stores a number to
-// `out`.
+// Kernels as PTX text, which a real driver and the simulated one load.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +9,9 @@ namespace cuwarden::kernels {
 
 // Returns the PTX text of a kernel of this name, without the lines of `head`. `local_bytes`: size
 // of an array that each thread has in local memory; 0: none. The kernel's parameters: `out`, the
-// device address to which it stores a number, and `at`, an index in the array.
+// device address to which it stores a number, and `at`, an index in the array. The kernel writes
+// the array at this index, which is known only when it runs, so that no compiler can do without the
+// array.
 inline std::string text_of(const std::string& name, int local_bytes) {
   std::string text = ".visible .entry " + name + "(.param .u64 out, .param .u32 at)\n{\n";
   if (local_bytes != 0)

@@ -68,6 +68,29 @@ TEST_F(MemoryFacts, another_stream_waits_for_frees_in_stream_order) {
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+TEST_F(MemoryFacts, destroying_an_array_leaves_frees_in_stream_order_pending) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.Width = shape.Height = 256;
+  shape.Format = CU_AD_FORMAT_FLOAT;
+  shape.NumChannels = 1;
+  CUarray array = nullptr;
+  CUmipmappedArray levels = nullptr;
+  ASSERT_EQ(cuArray3DCreate(&array, &shape), CUDA_SUCCESS);
+  ASSERT_EQ(cuMipmappedArrayCreate(&levels, &shape, 2), CUDA_SUCCESS);
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  CUdeviceptr block = 0;
+  ASSERT_EQ(cuMemAllocAsync(&block, 64 * kMiB, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  ASSERT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
+  ASSERT_EQ(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
+  EXPECT_LT(free_bytes(), before + 64 * kMiB);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(free_bytes(), before + 64 * kMiB);
+}
+
 TEST_F(MemoryFacts, the_driver_trims_a_hoarding_pool_by_itself) {
   leave_room(kRoom);
   CUmemoryPool pool = nullptr;

@@ -61,7 +61,7 @@ def until(is_so, process=None):
 # calls let_time_pass(), at no cost of real time.
 DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
 DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
-# The sleeps of the program, too, take time of the driven clock alone.
+# Calls of nanosleep(), as std::this_thread::sleep_for() makes them, take time of the driven clock alone.
 DRIVEN_WITH_SLEEPS = (*DRIVEN, PROGRAMS / "libdriven_sleeps.so")
 
 

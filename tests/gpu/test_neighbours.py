@@ -53,7 +53,7 @@ def neighbours(workspace, arguments):
 
 def checked_rows(run):
     """Returns the device's account. Checks that at most a hundredth of the bytes in use stays
-    unexplained, or what the driver holds of the device."""
+    unexplained, or what the driver holds of the device, and that at most two chunks count twice."""
     assert run.returncode == 0, run.stderr[-3000:]
     assert run.said == []
     (device,) = run.report["devices"]

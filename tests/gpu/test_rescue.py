@@ -84,10 +84,14 @@ def test_a_neighbour_that_leaves_is_waited_for(workspace, tmp_path):
     program = preloaded.BUILD / "tests/end_to_end/programs/shortages"
     env = {**env, **RESCUE, "CUWARDEN_WAIT": "100s"}
     process = workspace.start([program, "own", "room=200000", "more=900"], env)
-    wait_until_it_waits(process)
-    other.stdin.close()
-    run = workspace.finish(process, "waiting")
-    other.wait()
+    try:
+        wait_until_it_waits(process)
+        other.stdin.close()
+        run = workspace.finish(process, "waiting")
+    finally:  # the device is full as long as one of them is left
+        for each in (process, other):
+            each.kill()
+            each.wait()
     assert run.returncode == 0, run.stderr
     rescued(run, "wait")
 

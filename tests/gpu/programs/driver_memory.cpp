@@ -158,7 +158,7 @@ void managed(const Driver& driver, const Work& work, Account& account) {
   const int line = __LINE__ + 1;
   REQUIRE(driver.cuMemAllocManaged(&managed, 70000, CU_MEM_ATTACH_GLOBAL));
   account.allocated("managed", 70000);
-  account.leaked({"cuMemAllocManaged", "managed", "linear", line, 1, 70000});
+  account.leaked({"cuMemAllocManaged", "managed", "managed", line, 1, 70000});
   work.fill_and_check("managed", managed, 17500, 2);
 }
 

@@ -22,10 +22,7 @@ class NvmlCgroupLimitTest : public testing::Test {
 
   void use(const char* library) {
     library_ = library;
-    void* const loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    fake_ = static_cast<FakeNvml*>(dlsym(loaded, "fake_nvml"));
-    *fake_ = FakeNvml{};
-    fake_->known_uuid = gpu_text;
+    fake_ = load_fake_nvml(library, gpu_text);
   }
   // Returns the limit and the used bytes as a text such as "10 of which 4".
   std::string limit(const char* cgroup) {

@@ -65,11 +65,11 @@ void Progress::done(std::size_t done) {
   if (is_forbidden || taken_ns < unnoticed_ns || now_ns - drawn_ns_ < pause_ns || !is_on_terminal())
     return;
   drawn_ns_ = now_ns;
-  // A line that fills the terminal to its last column would begin another one.
   const std::string line =
       progress_line(what_, done, all_, std::chrono::nanoseconds(taken_ns), unit_);
   // Set first: a signal that ends the command may come as soon as the line is written.
   is_shown = true;
+  // A line that fills the terminal to its last column would begin another one.
   write_to_terminal("\r\033[K" + cut(printable(line), columns_of_terminal() - 1));
 }
 

@@ -20,8 +20,8 @@
 namespace shortages {
 namespace {
 
-// The array is written at an index that is known only when the kernel runs, so that no compiler can
-// do without it.
+// Returns the PTX text of a module with the kernel `needy`. `local_bytes`: local memory of each
+// thread; 0: none. `variable_bytes`: size of a global variable; 0: there is none.
 std::string code_with(std::size_t local_bytes, std::size_t variable_bytes) {
   std::string code = cuwarden::kernels::head;
   if (variable_bytes != 0)

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 std::atomic<bool> has_ticked{false};
@@ -20,7 +22,6 @@ struct Logger {
   void log() {
     std::strcpy(buffer, "tick");
     has_ticked = true;
-    has_ticked.notify_all();
   }
   ~Logger() {
     std::free(buffer);
@@ -48,5 +49,5 @@ int main(int argc, char** argv) {
     const itimerval timer{often, often};
     setitimer(ITIMER_REAL, &timer, nullptr);
   }
-  has_ticked.wait(false);  // the end begins right after a tick
+  cuwarden::wait_until("the object was used", [] { return has_ticked.load(); });
 }

@@ -1,5 +1,5 @@
-// Loses memory of every kind that a device gives, so that the search for pointers allocates probes
-// of these kinds. Its memory pool has almost no room left.
+// Loses linear, managed and stream-ordered memory and an array, so that the search for pointers
+// allocates probes of these kinds. The device's memory pool has almost no room left.
 //
 // Prints the bytes that the device has in use at the end.
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ namespace {
 // The driver's memory pools grow by at least so many bytes.
 constexpr std::size_t pool_chunk_bytes = std::size_t{32} << 20;
 
-[[gnu::noinline]] bool lose_all_kinds() {
+[[gnu::noinline]] bool lose_some() {
   void *device = nullptr, *managed = nullptr, *ordered = nullptr;
   cudaArray_t array = nullptr;
   const cudaChannelFormatDesc format =
@@ -29,6 +29,6 @@ constexpr std::size_t pool_chunk_bytes = std::size_t{32} << 20;
 }  // namespace
 
 int main() {
-  if (!lose_all_kinds()) return 1;
+  if (!lose_some()) return 1;
   std::printf("{\"used_bytes\":%lld}\n", used_bytes());
 }

@@ -1,5 +1,6 @@
-// Preloaded beside driven_clock.cpp: a sleep of the program lets driven time pass in place of real
-// time, as let_time_pass() does. So programs that know nothing of tests have even steps.
+// Preloaded beside driven_clock.cpp: calls of nanosleep(), as std::this_thread::sleep_for() makes
+// them, let driven time pass in place of real time, as let_time_pass() does. So programs that know
+// nothing of tests have even steps.
 #include <dlfcn.h>
 #include <time.h>
 

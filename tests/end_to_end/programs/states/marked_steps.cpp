@@ -17,7 +17,6 @@ int main() {
   for (int step = 0; step < 20; ++step) {
     cuwarden_step();
     if (!keep()) return 1;
-    // Times of allocations are known to some milliseconds.
     let_time_pass(20);
   }
   return 0;

@@ -45,7 +45,6 @@ int main(int argc, char** argv) {
     last = begin(how, domain, ("step " + std::to_string(step)).c_str());
     begin(how, domain, "forward");
     if (!keep()) return 1;
-    // Times of allocations are known to some milliseconds.
     let_time_pass(20);
     if (how == "domain" || how == "registered") {
       nvtxDomainRangePop(domain);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reporters/text/merged_rows.hpp"
+#include "tests/unit/reporters/text/has.hpp"
 
 namespace cuwarden {
 namespace {
@@ -32,16 +33,12 @@ std::string text_of(std::vector<model::ImplicitGroup> groups) {
   return text;
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(TextImplicit, estimates_are_told_as_such) {
   const std::string text = text_of(
       {group("streams", false, false), group("graphs", true, true), group("modules", true, false)});
-  EXPECT_TRUE(contains(text, "    3.0 MiB in 2 streams · GPU 0 · cuCall")) << text;
-  EXPECT_TRUE(contains(text, "    about 3.0 MiB (shared equally) in 2 executable graphs")) << text;
-  EXPECT_TRUE(contains(text, "    about 3.0 MiB in 2 pieces of code")) << text;
+  EXPECT_TRUE(test::has(text, "    3.0 MiB in 2 streams · GPU 0 · cuCall")) << text;
+  EXPECT_TRUE(test::has(text, "    about 3.0 MiB (shared equally) in 2 executable graphs")) << text;
+  EXPECT_TRUE(test::has(text, "    about 3.0 MiB in 2 pieces of code")) << text;
 }
 
 TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
@@ -59,15 +56,15 @@ TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
   report.implicit_groups[0].shared_with = {3};
   std::string text;
   add_implicit(IndexedReport(report), Style(false), text);
-  EXPECT_TRUE(contains(text, "       open_streams\n")) << text;
-  EXPECT_TRUE(contains(text, "shared with a call at load_code")) << text;
-  EXPECT_FALSE(contains(text, "more function")) << text;
+  EXPECT_TRUE(test::has(text, "       open_streams\n")) << text;
+  EXPECT_TRUE(test::has(text, "shared with a call at load_code")) << text;
+  EXPECT_FALSE(test::has(text, "more function")) << text;
 
   report.implicit_groups[0].shared_with = {1, 3, 4, 5};
   text.clear();
   add_implicit(IndexedReport(report), Style(false), text);
-  EXPECT_TRUE(contains(text, "shared with a call at warm_up")) << text;
-  EXPECT_TRUE(contains(text, "and with calls at 1 more function in the report")) << text;
+  EXPECT_TRUE(test::has(text, "shared with a call at warm_up")) << text;
+  EXPECT_TRUE(test::has(text, "and with calls at 1 more function in the report")) << text;
 }
 
 TEST(TextImplicit, rows_that_look_alike_name_each_other_call_once) {
@@ -81,7 +78,7 @@ TEST(TextImplicit, rows_that_look_alike_name_each_other_call_once) {
 
 TEST(TextImplicit, rows_that_are_shown_as_one_are_an_estimate_if_one_of_them_is) {
   const std::string text = text_of({group("streams", false, false), group("streams", true, false)});
-  EXPECT_TRUE(contains(text, "    about 6.0 MiB in 4 streams")) << text;
+  EXPECT_TRUE(test::has(text, "    about 6.0 MiB in 4 streams")) << text;
 }
 
 }  // namespace
