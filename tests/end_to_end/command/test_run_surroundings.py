@@ -193,6 +193,25 @@ def test_a_snapshot_of_the_program_is_no_report_of_its_end(cuwarden, workspace):
     assert "now.json: an earlier report of the process of " in done.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="run searches folders for reports if it is root")
+def test_of_two_snapshots_without_a_report_of_the_end_the_later_one_counts(cuwarden, workspace):
+    os.mkfifo(workspace.work / "begun")
+    script = (
+        '"$0" wait > begun 2>&1 & pid=$!; head -1 begun > /dev/null; '
+        f'{COMMAND} snapshot -o "$1" $pid > /dev/null; {COMMAND} snapshot -o "$2" $pid > /dev/null; '
+        'ledger=$(grep -o "/.*/cuwarden-ledger-.*" /proc/$pid/maps | head -1); '
+        'kill -9 $pid; wait $pid; rm "$ledger"'
+    )
+    earlier, later = workspace.reports / "a.json", workspace.reports / "b.json"
+    done = cuwarden(
+        *simulated(workspace, "sh", "-c", script, program("dying"), earlier, later),
+        cwd=workspace.work,
+    )
+    reports = [line for line in done.stderr.splitlines() if line.startswith("report: ")]
+    assert len(reports) == 1 and "b.json" in reports[0], done.stderr
+    assert "a.json: an earlier report of the process of " in done.stderr
+
+
 def test_ctrl_c_ends_run_once_the_program_has_ended(workspace):
     """`run` waits for room in a pipe that no process reads."""
     read, write = os.pipe()
