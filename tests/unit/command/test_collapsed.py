@@ -59,7 +59,7 @@ def test_several_reports_are_told_apart_by_the_program(cuwarden, report, tmp_pat
     paths = [write(tmp_path / f"{i}.json", each) for i, each in enumerate((report, report, other))]
     one = lines_of(cuwarden("export", "--format", "collapsed", paths[0]).stdout)
     all_three = lines_of(cuwarden("export", "--format", "collapsed", *paths).stdout)
-    wanted = {("write_sample_report", *stack): 2 * count for stack, count in one.items()}
+    wanted = {("sample_program.so", *stack): 2 * count for stack, count in one.items()}
     wanted |= {("a,b", *stack): count for stack, count in one.items()}
     assert all_three == wanted
 

@@ -117,10 +117,10 @@ def test_processes_keep_apart_even_if_they_have_one_pid(trace_of, report):
     trace = trace_of(report, report | {"process": process}, report | {"process": process | {"pid": None}})
     processes = dict(trace.processes)
     assert len(processes) == 3 and processes.pop(41233) == {
-        "pid": 41233, "name": "write_sample_report, rank 3, pid 41233 on node-7", "start_ts": START,
+        "pid": 41233, "name": "sample_program.so, rank 3, pid 41233 on node-7", "start_ts": START,
     }  # fmt: skip
     assert [row["name"] for row in processes.values()] == [
-        f"write_sample_report, rank 3, pid 41233 on {PRINTABLE}", f"write_sample_report, rank 3 on {PRINTABLE}",
+        f"sample_program.so, rank 3, pid 41233 on {PRINTABLE}", f"sample_program.so, rank 3 on {PRINTABLE}",
     ]  # fmt: skip
     assert all(pid >= 1 << 30 for pid in processes)
     starts = {row["ts"] for row in trace.counters if row["process"]["pid"] != 41233}

@@ -68,7 +68,7 @@ def test_labels_say_what_the_memory_is(profile_of, report):
     profile = profile_of(report)
     (pinned,) = [sample for sample in profile.samples if sample["values"]["inuse_space/bytes"] == 2048]
     assert pinned["labels"] == {
-        "process": "write_sample_report, rank 3, pid 41233 on node-7", "rank": "3", "kind": "pinned",
+        "process": "sample_program.so, rank 3, pid 41233 on node-7", "rank": "3", "kind": "pinned",
         "device": "host", "api": "cudaMallocHost", "reachability": "lost", "growth": "steady",
     }  # fmt: skip
     (managed,) = [sample for sample in profile.samples if sample["values"]["inuse_space/bytes"] == 5]
@@ -104,7 +104,7 @@ def test_pprof_shows_names_tags_and_times(cuwarden, report, tmp_path):
     assert "Time: Nov 20, 2026 at 8:00am (UTC)" in top and "Duration: 100s" in top
     focused = pprof(path, "-top", "-unit=B", "-nodefraction=0", "-tagfocus=kind=pinned", "-tagfocus=device=host")
     assert "of 8396805B total" not in focused and "2048B" in focused
-    assert "write_sample_report, rank 3, pid 41233 on node-7, started 2026-11-20" in pprof(path, "-comments")
+    assert "sample_program.so, rank 3, pid 41233 on node-7, started 2026-11-20" in pprof(path, "-comments")
 
 
 def test_names_in_angle_brackets_are_shown_whole(cuwarden, report, tmp_path):
@@ -128,8 +128,8 @@ def test_several_reports_are_one_profile_told_apart_by_labels(profile_of, report
     one, both = profile_of(report), profile_of(report, other)
     live = sum(group["bytes"] for group in live_groups(report))
     assert both.sums("inuse_space/bytes", "process", "rank") == {
-        ("write_sample_report, rank 3, pid 41233 on node-7", "3"): live,
-        (f"write_sample_report, pid 99 on {PRINTABLE}", None): live,
+        ("sample_program.so, rank 3, pid 41233 on node-7", "3"): live,
+        (f"sample_program.so, pid 99 on {PRINTABLE}", None): live,
     }
     assert both.locations == one.locations and both.mappings == one.mappings
     assert "Time: 2026-11-20 08:00:01.123456789" in both.head and "Duration: 2m39" in both.head

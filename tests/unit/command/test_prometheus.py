@@ -8,7 +8,7 @@ import pytest
 from consumers import by_label, metrics
 from exported import HOSTILE, rich, write
 
-IDENTITY = {"program": "write_sample_report", "pid": "41233", "host": "node-7", "rank": "3", "job_id": "882113"}
+IDENTITY = {"program": "sample_program.so", "pid": "41233", "host": "node-7", "rank": "3", "job_id": "882113"}
 
 
 @pytest.fixture

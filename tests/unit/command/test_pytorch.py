@@ -97,7 +97,7 @@ def test_a_block_has_its_call_stack_and_says_what_it_is(snapshot_of, report):
     (block,) = [block for segment in snapshot_of(report)["segments"] for block in segment["blocks"]
                 if block["size"] == 2048]  # fmt: skip
     assert block["frames"] == [
-        {"name": "2 x pinned by cudaMallocHost, on the host", "filename": "write_sample_report, rank 3, pid 41233 on node-7", "line": 0},
+        {"name": "2 x pinned by cudaMallocHost, on the host", "filename": "sample_program.so, rank 3, pid 41233 on node-7", "line": 0},
         {"name": "inlined()", "filename": "/src/in.cpp", "line": 7},
         {"name": "outer(int)", "filename": "/src/out.cpp", "line": 8},
         {"name": PRINTABLE, "filename": "lib one.so", "line": 0},
@@ -144,7 +144,7 @@ def test_several_reports_have_devices_of_their_own(snapshot_of, report):
     one, both = check_as_memory_viz(snapshot_of(report)), snapshot_of(report, other)
     assert check_as_memory_viz(both) == one | {device + 3: size for device, size in one.items()}
     names = {segment["blocks"][0]["frames"][0]["filename"] for segment in both["segments"] if segment["device"] > 2}
-    assert names == {f"write_sample_report, rank 3, pid 41233 on {PRINTABLE}"}
+    assert names == {f"sample_program.so, rank 3, pid 41233 on {PRINTABLE}"}
 
 
 @pytest.mark.parametrize("lists_devices", [True, False])

@@ -1,19 +1,16 @@
 #include "tests/unit/reporters/sample_ledger.hpp"
 
-#include <link.h>
-#include <unistd.h>
+#include <dlfcn.h>
 
-#include <cstring>
+#include "tests/unit/reporters/sample_program.hpp"
 
 namespace cuwarden::test {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 
-// Returns a frame inside a function of this program, as the unwinder would find it.
-ledger::Frame inside(void (*function)(FakeLedger&)) {
-  return reinterpret_cast<std::uint64_t>(function) + 4;
-}
+// Address at which the sample's process has loaded its program.
+constexpr std::uint64_t program_base = 0x555555554000;
 
 ledger::SeriesView series(Kind kind, DeviceOrdinal device, std::uint64_t count,
                           std::uint64_t bytes) {
@@ -32,15 +29,18 @@ ledger::SeriesView series(Kind kind, DeviceOrdinal device, std::uint64_t count,
 }  // namespace
 
 void fill_sample(FakeLedger& ledger) {
-  static char program[4096];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
+  // The path stays valid, because the tests are linked with the module.
+  Dl_info program{};
+  dladdr(reinterpret_cast<void*>(sample_program::address_in_refine()), &program);
+  const ledger::Frame in_program = sample_program::address_in_refine() -
+                                   reinterpret_cast<std::uint64_t>(program.dli_fbase) +
+                                   program_base;
 
   ledger.process.pid = 41233;
   ledger.process.parent = 41207;
   ledger.process.start_realtime_ns = 1'795'161'601'123'456'789;
   ledger.process.host = "node-7";
-  ledger.process.program = program;
+  ledger.process.program = program.dli_fname;
   ledger.process.command_line = std::string_view("./app\0inputs.3d\0", 16);
   ledger.process.end_reason = ledger::EndReason::exit;
   ledger.process.exit_status = 0;
@@ -57,22 +57,12 @@ void fill_sample(FakeLedger& ledger) {
                         {"SLURM_JOB_ID", "882113", true},
                         {"SLURM_PROCID", "3", true}};
 
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) {
-        std::uint64_t end = 0;
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
-          end = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
-        }
-        static_cast<FakeLedger*>(data)->add_module("", info->dlpi_addr, end);
-        return 1;  // ends the loop: the program itself is listed first
-      },
-      &ledger);
+  ledger.add_module("", program_base, 0x100000);  // the dynamic linker's name for the program
   ledger.add_module("/opt/vendor/libvendor \xff.so", 0x7f0000000000, 0x100000);
 
-  const StackId here = ledger.add_stack({inside(fill_sample)});
-  const StackId vendor = ledger.add_stack({0x7f0000001234, inside(fill_sample)});
-  const StackId nowhere = ledger.add_stack({0x10, inside(fill_sample)}, true);
+  const StackId here = ledger.add_stack({in_program});
+  const StackId vendor = ledger.add_stack({0x7f0000001234, in_program});
+  const StackId nowhere = ledger.add_stack({0x10, in_program}, true);
 
   const GroupId growing = ledger.add_group(here, {0}, Kind::device, {0});
   for (std::uint64_t i = 0; i < 6; ++i) {

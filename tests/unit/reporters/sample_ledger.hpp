@@ -1,4 +1,4 @@
-// A ledger with at least one row of each kind. Its stacks lie in the running test program itself.
+// A ledger with at least one row of each kind. Its stacks lie in the program of sample_program.hpp.
 #pragma once
 
 #include "tests/unit/reporters/fake_ledger.hpp"

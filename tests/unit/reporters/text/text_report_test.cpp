@@ -96,8 +96,8 @@ TEST_F(TextReport, the_text_names_the_process_its_end_and_its_leaks) {
                   " 1. 6.0 MiB in 6 allocations · device memory (GPU 0) · cuMemAlloc_v2 · growing "
                   "by 3.6 MiB a minute"))
       << out;
-  EXPECT_TRUE(has(out, "fill_sample(cuwarden::test::FakeLedger&)")) << out;
-  EXPECT_TRUE(has(out, "sample_ledger.cpp:")) << out;
+  EXPECT_TRUE(has(out, "sample_program::refine(sample_program::Mesh&)")) << out;
+  EXPECT_TRUE(has(out, "sample_program.cpp:")) << out;
   EXPECT_TRUE(has(out, "1 handle is unmapped but never released")) << out;
   EXPECT_TRUE(has(out, "8.0 KiB were never freed but went when their context")) << out;
   EXPECT_TRUE(has(out, "+0x1234")) << out;
