@@ -4,20 +4,7 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema
-
-_schema = None
-
-
-def schema():
-    global _schema
-    if _schema is None:
-        import shimmed
-
-        text = (shimmed.SOURCE / "reporters" / "report.schema.json").read_text()
-        _schema = json.loads(text)
-        jsonschema.validators.validator_for(_schema).check_schema(_schema)
-    return _schema
+from report_schema import validate
 
 
 def bare_name(function):
@@ -36,8 +23,7 @@ class Report:
     def __init__(self, data, path=None):
         self.data = data
         self.path = path
-        validator = jsonschema.validators.validator_for(schema())
-        validator(schema()).validate(data)
+        validate(data)
         self.stacks = self._by_id("stacks")
         self.frames = self._by_id("frames")
         self.modules = self._by_id("modules")

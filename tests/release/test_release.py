@@ -24,7 +24,7 @@ LEAKED = 10 << 20
 
 def packed(folder, umask=0o22):
     done = subprocess.run(
-        [SOURCE / "tools" / "release", "--build", BUILD, folder],
+        [SOURCE / "tools" / "release", "--build", BUILD, "--quick", folder],
         capture_output=True, text=True, umask=umask,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,11 +8,11 @@ import resource
 import struct
 import subprocess
 
-import jsonschema
 import pytest
 
 import shimmed
-from reports import Report, schema
+from report_schema import validate
+from reports import Report
 from shimmed import dead, only_report
 
 
@@ -37,7 +37,7 @@ def kept_and_report(workspace, folder):
     assert not list(workspace.ledger.glob("cuwarden-ledger-*"))
     (path,) = folder.glob("*.json")
     report = json.loads(path.read_text())
-    jsonschema.validate(report, schema())
+    validate(report)
     assert (report["tool"]["complete"], report["records"]["complete"]) == (False, False)
     (reason,) = (reason for reason in report["tool"]["reasons"] if "damaged" in reason)
     assert reason in report["records"]["reasons"]
@@ -93,7 +93,7 @@ def test_recover_comes_to_an_end_with_any_bytes_in_the_ledger(cuwarden, workspac
         for folder in (workspace.reports, workspace.ledger):
             for path in folder.glob("*.json"):
                 report = json.loads(path.read_text())
-                jsonschema.validate(report, schema())
+                validate(report)
                 recovered += 1
                 assert any("is damaged" in why for why in report["tool"]["reasons"]) == bool(kept)
                 shown = cuwarden("report", path)

@@ -30,9 +30,8 @@ REFUSED = "CUDA_ERROR_OUT_OF_MEMORY"
 
 def run_both(workspace, call, room):
     """Runs the program without and with the shim; both times all else that it does succeeds."""
-    # Local memory for all threads of the device takes 4 GiB.
-    window = 8 * GIB if call in ("deep_launch", "stack_limit") and room != "none" else GIB
-    command = [program("needing_memory"), call, room, window]
+    # Local memory of 2 KiB for all threads of the device takes 264 MiB.
+    command = [program("needing_memory"), call, room, GIB, 2048]
     size = {"CUWARDEN_SIM_MEMORY": "12GiB"}
     bare = workspace.run(command, size, preload=(DRIVER,), shim=False)
     run = workspace.run(command, {**size, **SETTINGS[room]}, preload=(DRIVER,))

@@ -6,12 +6,11 @@ from memory_cgroup import Cgroup
 from shimmed import DRIVEN, program
 from test_incidents import MIB, environment
 from test_rungs_left_out import left_out
-from test_spill import GIB, KEPT, PAGES, POINTER, spilling
-
+from test_spill import GIB, KEPT, PAGES, POINTER, TRIED, spilling
 
 
 def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(workspace):
-    run = workspace.run([POINTER, "leave=66", "count=5"], spilling("300MiB"))
+    run = workspace.run([POINTER, "leave=66", "count=5", TRIED], spilling("300MiB"))
     # The device holds 2 MiB of one request and has no room for the three others.
     assert run.last_line["served"] == 2
     assert run.stdout.count("cudaMalloc: 2\n") == 3
@@ -21,7 +20,7 @@ def test_several_requests_share_the_allowed_host_memory_and_the_next_fails(works
 
 
 def test_spilled_memory_that_was_freed_may_be_used_again(workspace):
-    run = workspace.run([POINTER, "leave=66", "rounds=4"], spilling("101MiB"))
+    run = workspace.run([POINTER, "leave=66", "rounds=4", TRIED], spilling("101MiB"))
     assert run.stdout.count("again: 0\n") == 3
     assert run.report["pool"]["spilled_count"] == 4
 
@@ -46,7 +45,7 @@ def rungs_of(report):
 def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room(workspace):
     """Spilled memory takes no room of other processes on the device."""
     env = spilling("1400MiB", CUWARDEN_WAIT="700ms", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = workspace.run([POINTER, "bytes=1300000000", "more=900000000"], env, preload=DRIVEN)
+    run = workspace.run([POINTER, "bytes=1300000000", "more=900000000", TRIED], env, preload=DRIVEN)
     assert run.last_line["served"] == 1 and "more: 2" in run.stdout
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
@@ -56,7 +55,8 @@ def test_after_a_vain_wait_a_request_spills_at_once_or_waits_if_there_is_no_room
 
 def test_a_wait_is_paid_for_once(workspace):
     env = spilling("4GiB", CUWARDEN_WAIT="2s", CUWARDEN_SIM_OTHER_PROCESS="900MiB")
-    run = workspace.run([POINTER, "bytes=700000000", "count=2", "more=650000000"], env, preload=DRIVEN)
+    options = ["bytes=700000000", "count=2", "more=650000000", TRIED]
+    run = workspace.run([POINTER, *options], env, preload=DRIVEN)
     assert run.last_line["served"] == 2 and run.report["pool"]["spilled_count"] == 3
     first, second = rungs_of(run.report)
     assert first[-2:] == [("wait", "timed_out"), ("spill", "served")]
@@ -95,7 +95,7 @@ def test_cudaMemGetInfo_shows_the_room_for_spilling_if_visible_is_set(workspace,
 
 
 def test_the_limit_of_spilling_may_be_a_share_of_the_hosts_memory(workspace):
-    run = workspace.run([POINTER, "leave=90"], spilling("50%"))
+    run = workspace.run([POINTER, "leave=90", TRIED], spilling("50%"))
     assert run.last_line["served"] == 1
     assert run.report.setting("CUWARDEN_SPILL")["value"] == "50%"
 
@@ -159,6 +159,6 @@ def test_a_bad_amount_gives_one_line_and_no_spilling(workspace, value):
 
 @pytest.mark.parametrize("value, shown", [("2GB", "1953125KiB"), ("1.5GiB", "1572864KiB"), ("900000001B", "900000001B")])
 def test_amounts_are_written_as_people_write_them(workspace, value, shown):
-    run = workspace.run([POINTER, "leave=90"], spilling(value))
+    run = workspace.run([POINTER, "leave=90", TRIED], spilling(value))
     assert run.last_line["served"] == 1 and not [line for line in run.said if "accepted" in line]
     assert run.report.setting("CUWARDEN_SPILL")["value"] == shown

@@ -8,12 +8,22 @@
 namespace cuwarden::memory_contract {
 
 Bytes random_bytes(std::size_t count) {
+  // The generator is SplitMix64, whose numbers do not wait for each other's computation.
   static std::uint64_t state = 88172645463325252u;
+  const auto next = [] {
+    std::uint64_t mixed = state += 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+  };
   Bytes bytes(count);
-  for (std::size_t i = 0; i < count; i += sizeof state) {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    std::memcpy(bytes.data() + i, &state, std::min(sizeof state, count - i));
+  std::size_t at = 0;
+  for (; at + sizeof state <= count; at += sizeof state) {
+    const std::uint64_t word = next();
+    std::memcpy(bytes.data() + at, &word, sizeof word);
   }
+  const std::uint64_t last = next();
+  std::memcpy(bytes.data() + at, &last, count - at);
   return bytes;
 }
 

@@ -1,10 +1,11 @@
-// needing_memory CALL ROOM [WINDOW]: makes calls that need device memory for themselves, on a full
-// device. ROOM says where memory is that the driver does not hand out: `pending` (freed in a
+// needing_memory CALL ROOM [WINDOW [LOCAL]]: makes calls that need device memory for themselves, on
+// a full device. ROOM says where memory is that the driver does not hand out: `pending` (freed in a
 // stream that was not waited for), `scattered` (free pieces between blocks of 64 KiB, of which
 // every fourth stays live), `none` (blocks of 1 to 64 MiB fill the device), or `filled` (blocks of
 // 50 to 500 KiB fill it). WINDOW: bytes of the device that are not taken by one block before all
-// else (default: 1 GiB). The last line has the result of the call, as JSON, and how many calls were
-// served before.
+// else (default: 1 GiB). LOCAL: bytes of local memory that each thread needs for the calls
+// `deep_launch` and `stack_limit` (default: 16 KiB). The last line has the result of the call, as
+// JSON, and how many calls were served before.
 #include <cuda.h>
 
 #include <cstdint>
@@ -33,6 +34,7 @@ void require(CUresult result, const char* what) {
 #define REQUIRE(call) require(call, #call)
 
 struct Subject {
+  int local_bytes = 0;  // Bytes of local memory for each thread of `deep`.
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUmodule plain_module = nullptr;
@@ -46,8 +48,9 @@ struct Subject {
 };
 
 // Makes all that the calls use beforehand, while there is memory.
-Subject made() {
+Subject made(int local_bytes) {
   Subject all;
+  all.local_bytes = local_bytes;
   REQUIRE(cuInit(0));
   REQUIRE(cuDeviceGet(&all.device, 0));
   CUctxCreateParams parameters{};
@@ -60,7 +63,8 @@ Subject made() {
                             nullptr, 0));
   REQUIRE(cuLibraryGetKernel(&all.in_library, all.library, "plain"));
   CUmodule module = nullptr;
-  REQUIRE(cuModuleLoadData(&module, kernels::deep_code.c_str()));
+  const std::string deep = kernels::head + kernels::text_of("deep", local_bytes);
+  REQUIRE(cuModuleLoadData(&module, deep.c_str()));
   REQUIRE(cuModuleGetFunction(&all.deep, module, "deep"));
   REQUIRE(cuGraphCreate(&all.launches, 0));
   REQUIRE(kernels::add_launches(all.launches, all.plain, all.out, 2000));
@@ -93,7 +97,11 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
       {"first_launch",
        [&] { return kernels::launch(reinterpret_cast<CUfunction>(all.in_library), all.out); }},
       {"deep_launch", [&] { return kernels::launch(all.deep, all.out); }},
-      {"stack_limit", [] { return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16384); }},
+      {"stack_limit",
+       [&] {
+         const auto bytes = static_cast<std::size_t>(all.local_bytes);
+         return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes);
+       }},
       {"graph", [&] { return cuGraphInstantiate(&exec, all.launches, 0); }},
       {"graph_launch", [&] { return cuGraphLaunch(all.with_memory, nullptr); }},
       {"graph_upload", [&] { return cuGraphUpload(all.with_memory, nullptr); }},
@@ -144,7 +152,7 @@ void leave(const std::string& room, std::size_t window) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  Subject all = made();
+  Subject all = made(argc > 4 ? std::atoi(argv[4]) : 16384);
   const auto calls = calls_on(all);
   const auto call = calls.find(argv[1]);
   if (call == calls.end()) return 2;
