@@ -127,25 +127,28 @@ void DriverProbes::add_new_ranges() {
               [&] { return allocate_managed(bytes_of_new_range); });
 }
 
+// The pool is the probes' own. A pool of the program might grow, and goes on counting blocks as
+// used that cuMemFree() has freed (measured). A free in stream order would pend.
 void DriverProbes::add_stream_ordered(DeviceOrdinal device) {
-  if (real_.cuMemAllocAsync == nullptr || real_.cuMemFree_v2 == nullptr) return;
-  for (const std::uint64_t bytes : few_sizes)
-    add_fresh(bytes, probe_stream_ordered, [&] {
-      CUdeviceptr block = 0;
-      return real_.cuMemAllocAsync(&block, bytes, nullptr) == CUDA_SUCCESS ? block : 0;
-    });
-  // The driver's records of a memory pool hold the address of the pool's first block.
   if (real_.cuMemPoolCreate == nullptr || real_.cuMemPoolDestroy == nullptr ||
-      real_.cuMemAllocFromPoolAsync == nullptr)
+      real_.cuMemAllocFromPoolAsync == nullptr || real_.cuMemFree_v2 == nullptr)
     return;
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.value};
-  CUdeviceptr block = 0;
-  if (real_.cuMemPoolCreate(&pool_, &properties) != CUDA_SUCCESS)
+  if (real_.cuMemPoolCreate(&pool_, &properties) != CUDA_SUCCESS) {
     pool_ = nullptr;
-  else if (real_.cuMemAllocFromPoolAsync(&block, few_sizes.front(), pool_, nullptr) == CUDA_SUCCESS)
-    add(block, few_sizes.front(), probe_stream_ordered);
+    return;
+  }
+  const auto allocate = [&](std::uint64_t bytes) -> std::uint64_t {
+    CUdeviceptr block = 0;
+    return real_.cuMemAllocFromPoolAsync(&block, bytes, pool_, nullptr) == CUDA_SUCCESS ? block : 0;
+  };
+  // The driver's records of a memory pool hold the address of the pool's first block.
+  if (const std::uint64_t first = allocate(few_sizes.front()); first != 0)
+    add(first, few_sizes.front(), probe_stream_ordered);
+  for (const std::uint64_t bytes : few_sizes)
+    add_fresh(bytes, probe_stream_ordered, [&] { return allocate(bytes); });
 }
 
 void DriverProbes::add_vmm(DeviceOrdinal device) {
@@ -192,7 +195,6 @@ DriverProbes::~DriverProbes() {
     switch (kind) {
       case probe_device:
       case probe_managed:
-      // A free in stream order would pend: a memory pool that has grown would keep the memory.
       case probe_stream_ordered:
         real_.cuMemFree_v2(start);
         break;

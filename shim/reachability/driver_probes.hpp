@@ -20,7 +20,7 @@ enum ProbeKinds : unsigned {
   probe_device = 1u << 0,          // blocks from cuMemAlloc
   probe_pinned = 1u << 1,          // blocks from cuMemHostAlloc
   probe_managed = 1u << 2,         // blocks from cuMemAllocManaged
-  probe_stream_ordered = 1u << 3,  // blocks from cuMemAllocAsync in the default stream
+  probe_stream_ordered = 1u << 3,  // blocks from a memory pool, in the default stream
   probe_vmm = 1u << 4,             // handles from cuMemCreate, and their mappings by cuMemMap
   probe_array = 1u << 5,           // arrays from cuArrayCreate
 };
@@ -93,7 +93,8 @@ class DriverProbes {
   std::vector<std::pair<std::uint64_t, ProbeKinds>> made_;
   // Memory of cuMemCreate that the destructor frees.
   std::vector<Mapped> mapped_;
-  // A memory pool of CUDA, made for one block, that the destructor destroys; null: none was made.
+  // Memory pool of CUDA with the blocks of kind probe_stream_ordered. The destructor destroys it.
+  // Null: none was made.
   CUmemoryPool pool_ = nullptr;
   // addresses that the program has freed
   const tracking::FreedAddresses& freed_;

@@ -91,6 +91,25 @@ TEST_F(MemoryFacts, destroying_an_array_leaves_frees_in_stream_order_pending) {
   EXPECT_GE(free_bytes(), before + 64 * kMiB);
 }
 
+TEST_F(MemoryFacts, a_pool_goes_on_counting_as_used_what_cuMemFree_frees) {
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
+  const auto used = [&] {
+    cuuint64_t bytes = 0;
+    EXPECT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes), CUDA_SUCCESS);
+    return bytes;
+  };
+  const cuuint64_t before = used();
+  CUdeviceptr freed_in_order = 0, freed_otherwise = 0;
+  ASSERT_EQ(cuMemAllocAsync(&freed_in_order, 4 * kMiB, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&freed_otherwise, 2 * kMiB, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(used(), before + 6 * kMiB);
+  ASSERT_EQ(cuMemFreeAsync(freed_in_order, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemFree(freed_otherwise), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(used(), before + 2 * kMiB);
+}
+
 TEST_F(MemoryFacts, the_driver_trims_a_hoarding_pool_by_itself) {
   leave_room(kRoom);
   CUmemoryPool pool = nullptr;

@@ -7,8 +7,11 @@ definitions once, and jsonschema is not asked about a plain value that obviously
 
 import functools
 import json
+from pathlib import Path
 
 import jsonschema
+
+SCHEMA = Path(__file__).resolve().parents[2] / "reporters" / "report.schema.json"
 
 # Names that JSON Schema has for exactly these types of Python. The subtypes, such as bool, which is an int, do not count.
 NAMES = {str: {"string"}, int: {"integer", "number"}, bool: {"boolean"}, type(None): {"null"}}
@@ -17,10 +20,7 @@ NAMES = {str: {"string"}, int: {"integer", "number"}, bool: {"boolean"}, type(No
 @functools.cache
 def schema():
     """Returns the schema as it is written."""
-    import shimmed  # Not above: shimmed imports this file by way of reports.
-
-    text = (shimmed.SOURCE / "reporters" / "report.schema.json").read_text()
-    return json.loads(text)
+    return json.loads(SCHEMA.read_text())
 
 
 def without_references(part):

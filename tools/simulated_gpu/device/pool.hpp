@@ -51,6 +51,9 @@ struct MemoryPool {
   // largest value of `reserved` since the pool was made or the program last reset it
   // (cuMemPoolSetAttribute).
   std::size_t reserved = 0, reserved_high = 0;
+  // Bytes that cuMemFree() has freed. The driver goes on counting them as used in its attributes
+  // (measured).
+  std::size_t freed_otherwise = 0;
   // used: bytes of the pool that the program has allocated and not freed. used_high: largest value
   // of `used` since the pool was made or the program last reset it (cuMemPoolSetAttribute).
   std::size_t used = 0, used_high = 0;

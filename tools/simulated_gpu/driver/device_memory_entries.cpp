@@ -127,8 +127,12 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     return CUDA_SUCCESS;
   }
   MemoryPool* pool = range->pool;
+  const std::size_t used = pool != nullptr ? pool->used : 0;
   release_range(*range);
-  if (pool != nullptr) pool->trim(pool->release_threshold);
+  if (pool != nullptr) {
+    pool->freed_otherwise += used - pool->used;
+    pool->trim(pool->release_threshold);
+  }
   return CUDA_SUCCESS;
 }
 

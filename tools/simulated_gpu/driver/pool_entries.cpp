@@ -142,7 +142,7 @@ CUresult cuMemPoolGetAttribute(Locked& at, CUmemoryPool handle, CUmemPool_attrib
       *static_cast<cuuint64_t*>(value) = pool->reserved_high;
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-      *static_cast<cuuint64_t*>(value) = pool->used;
+      *static_cast<cuuint64_t*>(value) = pool->used + pool->freed_otherwise;
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       *static_cast<cuuint64_t*>(value) = pool->used_high;
