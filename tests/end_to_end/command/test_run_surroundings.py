@@ -194,7 +194,7 @@ def test_a_snapshot_of_the_program_is_no_report_of_its_end(cuwarden, workspace):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="run searches folders for reports if it is root")
-def test_of_two_snapshots_without_a_report_of_the_end_the_later_one_counts(cuwarden, workspace):
+def test_the_later_of_two_snapshots_counts_if_there_is_no_report_of_the_end(cuwarden, workspace):
     os.mkfifo(workspace.work / "begun")
     script = (
         '"$0" wait > begun 2>&1 & pid=$!; head -1 begun > /dev/null; '
