@@ -76,9 +76,9 @@ struct Growth {
     return std::min<std::uint64_t>(
         static_cast<std::uint64_t>(Wide{after_first} * 4 / (end_ns - first_ns)), 3);
   }
-  // Adds `births` live allocations of `bytes` each that were made at `birth_ns`, in nanoseconds
-  // since the process's start. Only `count` grows if birth_ns is before first_ns, or if end_ns is
-  // not after first_ns.
+  // Adds `births` live allocations of `bytes` each. `birth_ns`: moment at which they were made, in
+  // nanoseconds since the process's start, or the number of their step. Only `count` grows if
+  // birth_ns is before first_ns, or if end_ns is not after first_ns.
   constexpr void add(std::uint64_t birth_ns, std::uint64_t bytes = 0, std::uint64_t births = 1) {
     count += births;
     if (birth_ns < first_ns || end_ns <= first_ns) return;

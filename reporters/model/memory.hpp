@@ -165,12 +165,14 @@ struct LeakGroup {
   // is older than this field.
   std::vector<NamedStep> named_steps;
   // Growth in bytes per minute: bytes of the group's live allocations that were made in the last
-  // three quarters of the time from first_ns to the process's end, divided by the minutes of those
-  // quarters. Null: `growth` is not "growing", or only the steps show growth.
+  // three quarters of the growth's time, divided by the minutes of those quarters. This time runs
+  // from first_ns to the process's end. If requests failed and no live allocation was made after
+  // the first failed one, the time ends there. Null: `growth` is not "growing", or only the steps
+  // show growth.
   Figure growth_bytes_per_minute;
-  // Number of the group's live allocations that were made in each quarter of the time from first_ns
-  // to the process's end. Null: the end of a context released them, or the report is older than
-  // this field.
+  // Number of the group's live allocations that were made in each quarter of the growth's time
+  // (growth_bytes_per_minute). Null: the end of a context released them, or the report is older
+  // than this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
   // Result of the search for pointers to the group's live allocations (struct PointerSearch).
   // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has

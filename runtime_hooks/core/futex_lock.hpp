@@ -170,6 +170,8 @@ class [[nodiscard]] Locked {
   // ten seconds.
   struct ForLong {};
   // Takes the lock by FutexLock::lock_for_long(), which gives up after a wait of about ten minutes.
+  // A thread with a WaitBudget waits no longer than with lock(). The object converts to false if
+  // the lock was not taken.
   Locked(FutexLock& lock, ForLong) noexcept : lock_(lock), holds_(lock.lock_for_long()) {}
   ~Locked() {
     if (holds_) lock_.unlock();

@@ -90,8 +90,8 @@ struct EarlierFailures {
   // True if the last rescue that found no memory has tried to serve the request with host memory,
   // too.
   std::atomic<bool> tried_spill{false};
-  // Number of reclaimers (functions that empty caches) that were ever registered when the last
-  // rescue found no memory (Reclaimers::changes()).
+  // Number of reclaimers (functions that empty caches) that had been registered up to the last
+  // rescue that found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
   // End of the last wait for other processes to free memory, in nanoseconds of the clock that
   // measures rungs. 0: there was no wait, or the last one has not timed out.

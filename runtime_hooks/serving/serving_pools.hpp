@@ -131,9 +131,10 @@ class ServingPools final : public tracking::ReadingListener {
   // Gives the pool's pages without an allocation back to the device. no_device: gives unused
   // page-locked memory back to the host. Returns true if any memory was given back.
   bool give_back_unused(DeviceOrdinal) noexcept;
-  // Returns the bytes of the device that cuwarden's pool holds without allocations and can give
-  // back for a refused request. Whole pages go back at once. The rest counts only if mesh() may be
-  // called to free it.
+  // Returns the unused bytes that cuwarden's pool can give back to the device. Memory that was
+  // mapped in one piece and holds no allocation always counts. Other unused pages count only if
+  // nothing forbids mesh() at present. With ServingSettings::shows_meshable, all memory that mesh()
+  // would save counts instead, if that is more.
   std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called. The settings must allow it, the pool must have served
   // device memory, and the driver must be able to tell if a context is idle. All calls that give

@@ -143,7 +143,7 @@ bool any_loaded_object(Visit visit) {
 }
 
 // Calls work() with the loader's list of objects locked, so that no object is unmapped before
-// work() returns. `work` may use any_loaded_object(); it must not call dlopen or dlclose.
+// work() returns. `work` may use any_loaded_object(). It must not call dlopen, dlsym or dlclose.
 template <class Work>
 void with_loaded_objects_held(Work work) {
   any_loaded_object([&](const LoadedObject&) {

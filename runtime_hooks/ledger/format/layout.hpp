@@ -208,9 +208,11 @@ struct Header {
   Region regions[region_count];  // the parts of the ledger's file, by RegionId
 };
 
-// One live allocation. The writer makes `state` odd (by a release store) once the row is filled,
-// and even when the allocation ends. The size, address and counts of a live row may change if it is
-// of virtual memory or of memory by an IPC handle.
+// A row for one allocation. `state` is odd while the allocation is live: the writer sets it by a
+// release store after it has filled the row. At the allocation's end, `state` becomes an even
+// number. Address and counts of a live row can change for virtual memory, and counts for IPC
+// memory. The size can change for virtual memory and for memory that the driver took by itself.
+// `flags` and `difference` can change, too.
 struct Record {
   std::atomic<std::uint32_t> state;  // odd: live; even: empty, ended or being filled
   std::uint32_t group;               // row in the groups table of the allocation's group

@@ -168,8 +168,9 @@ struct SeriesView : SeriesTotals {
     // filled, and all bytes locked then. The time is `time_ns`, or an earlier one at which fewer
     // bytes were locked. 0: never filled.
     std::uint64_t holders_ns = 0, holders_locked_bytes = 0;
-    // The groups with the most locked bytes at the time `holders_ns`, in descending order. The list
-    // ends before the first entry with a group of 0, and is empty while it is being replaced.
+    // The groups that locked the most bytes at the time `holders_ns`, in descending order. Locked
+    // bytes are unused, but lie in slabs of the driver that have a live allocation. The first entry
+    // whose group is 0 ends the list. All entries are 0 while the list is being replaced.
     std::array<WorstHolderView, worst_holder_count> holders{};
   } worst;
   std::size_t buckets_used = 0;      // number of entries of `buckets`, the timeline, in use

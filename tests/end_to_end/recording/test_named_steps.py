@@ -42,7 +42,7 @@ take(64 << 20)
 
 
 def steps_by_size(report):
-    """Returns the named steps of each leak, as pairs of name and count, by the size of an allocation."""
+    """Returns the named steps of each leak, as pairs of name and count. The keys are the mean sizes of the allocations."""
     return {
         group["bytes"] // group["count"]: [(step["name"], step["count"]) for step in group["named_steps"]]
         for group in report["leak_groups"]

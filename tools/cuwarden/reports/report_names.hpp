@@ -23,7 +23,7 @@ class ReportNames {
 
   // Says if files may be read for names at the paths of programs and libraries that a report
   // contains. trusted: they may. distrusted: only files in the symbol folders are read, because
-  // this process is root's and another user has chosen the paths.
+  // this process is root's and another user may have chosen the paths.
   enum class Paths { trusted, distrusted };
   // Says if files may be read for names at the paths that a report contains. Returns
   // Paths::distrusted if this process is root's, unless the report's file is known to belong to

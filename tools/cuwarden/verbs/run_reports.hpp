@@ -17,7 +17,8 @@ namespace cuwarden {
 struct RunReport {
   std::string path;  // absolute path of the report's file
   // The report's text, if the report belongs to another user: the text was read with that user's
-  // rights, since the path may lead anywhere. Null if the caller may read the report from `path`.
+  // rights, since the path may lead anywhere. Empty if it could not be read. Null if the caller may
+  // read the report from `path`.
   std::optional<std::string> content;
 };
 

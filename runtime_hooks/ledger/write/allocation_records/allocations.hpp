@@ -36,8 +36,7 @@ class Allocations {
   // seen (reason_superseded). If the ledger has no room for the record, the group does not count
   // the allocation, and reason_ledger_full is added.
   void add(NewRecord&) noexcept;
-  // Adds an allocation record to the ledger and counts the allocation in its group. The calling
-  // thread is stored in the record; so is the present time if `time_ns` is 0.
+  // Does the same for a record that the caller has made for this call alone.
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.

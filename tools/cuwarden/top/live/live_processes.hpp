@@ -62,7 +62,8 @@ class LiveProcesses {
   };
   using Processes = std::map<pid_t, Process>;
 
-  // Returns the process that the user has opened (LiveState::process); null if there is none.
+  // Returns the element of `processes_` whose key is LiveState::process: the process that the user
+  // has opened. Null if the user has opened none, or if `processes_` no longer has it.
   Process* opened_in(const LiveState&);
   // Returns the numbers of the process that the live view shows.
   static LiveProcess read(Process&);
