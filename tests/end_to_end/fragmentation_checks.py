@@ -81,6 +81,17 @@ def check_worst_moment(report, facts, piece_bytes, names_of, threads=1):
     assert 0.99 * holder["of_locked_bytes"] <= holder["locked_bytes"] <= holder["of_locked_bytes"]
 
 
+def check_kept_although_counted(report, facts):
+    """Checks a report of idle_pools, which has freed by cudaFree(). `facts`: the driver's figures, by which pools use
+    more than the live bytes.
+    """
+    assert facts["used_bytes"] > facts["live_bytes"]
+    accounts = {row["item"]: row["bytes"] for row in report["accounts"]}
+    assert accounts["mempool_idle"] == facts["reserved_bytes"] - facts["live_bytes"]
+    assert accounts["live_stream_ordered"] == facts["live_bytes"]
+    assert accounts["unexplained"] == 0
+
+
 def check_idle_pools(report, facts):
     """Checks the idle bytes of memory pools in a report against the figures that the driver gave the program."""
     (row,) = report["fragmentation"]

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 from fragmentation_checks import (  # noqa: E402
     check_checkerboard,
     check_idle_pools,
+    check_kept_although_counted,
     check_worst_moment,
 )
 
@@ -67,3 +68,9 @@ def test_memory_that_pools_keep_is_in_the_account(workspace):
     assert run.returncode == 0, run.stderr
     assert run.last_line["reserved_bytes"] - run.last_line["used_bytes"] >= 512 * MIB
     check_idle_pools(run.report, run.last_line)
+
+
+def test_memory_that_pools_keep_is_in_the_account_although_the_driver_counts_it_as_used(workspace):
+    run = workspace.run([IDLE_POOLS, (1 << 64) - 1, 512, "cudaFree"])
+    assert run.returncode == 0, run.stderr
+    check_kept_although_counted(run.report, run.last_line)

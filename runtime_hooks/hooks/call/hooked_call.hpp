@@ -257,9 +257,16 @@ class HookedCall {
   // recorded or `address` is 0.
   template <class RealFree>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
+    return freed(space, address, real_free, [](const ledger::TakenRecord&) {});
+  }
+  // Does the same. If the driver has freed an allocation with a record, then calls note(record),
+  // after which the device may be read.
+  template <class RealFree, class Note>
+  CUresult freed(Space space, std::uint64_t address, RealFree real_free, Note note) {
     if (!recording() || address == 0) return real_free();
     const ledger::TakenRecord taken = session_->allocations.take(space, address);
     const CUresult result = real_free();
+    if (result == CUDA_SUCCESS && taken) note(taken);
     session_->allocations.settle(taken, result);
     return result;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime_hooks/hooks/call/session.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::hooks {
@@ -56,6 +57,15 @@ class MemoryParts {
     rescue::Refusals& refusals = session_.refusals;
     if (refusals.rescues() && !refusals.pending().was_noted_last(stream))
       refusals.pending().freed_in(stream, queries.context_of(stream));
+  }
+  // Notes that cuMemFree() has freed an allocation. If the allocation was stream-ordered, the
+  // driver goes on counting it as used in its memory pool.
+  void freed_out_of_order(const ledger::TakenRecord& freed) const noexcept {
+    if (!memory_pools.any_used()) return;
+    const ledger::GroupTable& groups = session_.ledger.groups;
+    const GroupId group = freed.fields.group;
+    if (groups.kind_of(group) == Kind::stream_ordered)
+      memory_pools.freed_out_of_order(groups.device_of(group), freed.fields.bytes.value);
   }
 
  private:

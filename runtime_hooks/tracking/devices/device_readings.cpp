@@ -46,7 +46,8 @@ void DeviceReadings::meet_first(DeviceOrdinal device) noexcept {
 }
 
 std::optional<IdleBytes> DeviceReadings::idle_in_memory_pools(DeviceOrdinal device) const noexcept {
-  return memory_pools_.idle_bytes(real_, device, ledger_.totals.live_bytes_on(device, Kind::graph));
+  const auto live = [&](Kind kind) { return ledger_.totals.live_bytes_on(device, kind); };
+  return memory_pools_.idle_bytes(real_, device, live(Kind::graph), live(Kind::stream_ordered));
 }
 
 std::uint64_t DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,

@@ -1,5 +1,6 @@
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime_hooks/driver/device_reading.hpp"
@@ -11,15 +12,21 @@ std::uint64_t rest(std::uint64_t whole, std::uint64_t part) {
   return whole > part ? whole - part : 0;
 }
 
-// Adds a pool's unused bytes. Returns false if the driver does not tell them.
-bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, IdleBytes& sum) {
+// Bytes that memory pools have taken from the device, and bytes in them that the driver counts as
+// used.
+struct PoolBytes {
+  std::uint64_t reserved = 0, used = 0;
+};
+
+// Adds a pool's bytes. Returns false if the driver does not tell them.
+bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, PoolBytes& sum) {
   cuuint64_t reserved = 0, used = 0;
   if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
           CUDA_SUCCESS ||
       real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != CUDA_SUCCESS)
     return false;
-  sum.unused += rest(reserved, used);
-  sum.unallocated += rest(reserved, used);
+  sum.reserved += reserved;
+  sum.used += used;
   return true;
 }
 
@@ -112,20 +119,26 @@ bool MemoryPools::each_pool(const driver::RealDriver& real, CUdevice handle, Dev
 }
 
 std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
-                                                 DeviceOrdinal device,
-                                                 std::uint64_t live_in_graphs) noexcept {
+                                                 DeviceOrdinal device, std::uint64_t live_in_graphs,
+                                                 std::uint64_t live_in_pools) noexcept {
   if (!is_known(device)) return std::nullopt;
   IdleBytes sum;
   if (!used_[device.value].load(std::memory_order_relaxed)) return sum;
   const driver::RelaxedCaptures relaxed(real);
   if (!relaxed) return std::nullopt;
   CUdevice handle = 0;
+  PoolBytes pools;
   if (real.cuMemPoolGetAttribute == nullptr || real.cuDeviceGetGraphMemAttribute == nullptr ||
       real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS ||
       !add_graphs(real, handle, live_in_graphs, sum) ||
       !each_pool(real, handle, device,
-                 [&](const Pool& pool) { return add_pool(real, pool.pool, sum); }))
+                 [&](const Pool& pool) { return add_pool(real, pool.pool, pools); }))
     return std::nullopt;
+  // The pool of some of the memory that cuMemFree() has freed may be destroyed by now.
+  const std::uint64_t freed = freed_out_of_order_[device.value].load(std::memory_order_relaxed);
+  const std::uint64_t used = std::max(rest(pools.used, freed), std::min(pools.used, live_in_pools));
+  sum.unused += rest(pools.reserved, used);
+  sum.unallocated += rest(pools.reserved, used);
   return sum;
 }
 
@@ -136,7 +149,7 @@ bool MemoryPools::trim(const driver::RealDriver& real, DeviceOrdinal device) {
   if (!relaxed || real.cuMemPoolTrimTo == nullptr || real.cuDeviceGraphMemTrim == nullptr ||
       real.cuDeviceGet == nullptr || real.cuDeviceGet(&handle, device.value) != CUDA_SUCCESS)
     return false;
-  const auto idle = idle_bytes(real, device, 0);
+  const auto idle = idle_bytes(real, device, 0, 0);
   if (!idle || idle->unallocated == 0) return false;
   real.cuDeviceGraphMemTrim(handle);
   each_pool(real, handle, device, [&](const Pool& pool) {

@@ -35,8 +35,19 @@ class MemoryPools {
   void used_on(DeviceOrdinal device) noexcept {
     // All threads that allocate read this element of `used_`. It is written only once, so that its
     // cache line stays in every processor's cache.
-    if (is_known(device) && !used_[device.value].load(std::memory_order_relaxed))
-      used_[device.value].store(true, std::memory_order_relaxed);
+    if (!is_known(device) || used_[device.value].load(std::memory_order_relaxed)) return;
+    used_[device.value].store(true, std::memory_order_relaxed);
+    any_used_.store(true, std::memory_order_relaxed);
+  }
+  // True once used_on() was called for any device.
+  bool any_used() const noexcept { return any_used_.load(std::memory_order_relaxed); }
+  // Notes that stream-ordered memory of the device, with `bytes` as requested, was freed by
+  // cuMemFree(). The driver goes on counting it as used in its memory pool (measured); idle_bytes()
+  // does not.
+  void freed_out_of_order(DeviceOrdinal device, std::uint64_t bytes) noexcept {
+    if (!is_known(device)) return;
+    freed_out_of_order_[device.value].fetch_add((bytes + block_step - 1) / block_step * block_step,
+                                                std::memory_order_relaxed);
   }
 
   // A memory pool that the program created.
@@ -62,10 +73,11 @@ class MemoryPools {
 
   // Returns the bytes that memory pools and graphs keep on the device for later requests. Both
   // numbers are 0 if used_on() was not called for the device. Returns none if the driver does not
-  // say, or if the ordinal is not from 0 to 63. `live_in_graphs`: bytes that live allocations of
-  // graphs have on the device. IdleBytes::unallocated leaves them out.
+  // say, or if the ordinal is not from 0 to 63. `live_in_graphs`, `live_in_pools`: bytes that live
+  // allocations of graphs, and stream-ordered ones, have on the device. Neither counts as idle.
   std::optional<IdleBytes> idle_bytes(const driver::RealDriver&, DeviceOrdinal,
-                                      std::uint64_t live_in_graphs) noexcept;
+                                      std::uint64_t live_in_graphs,
+                                      std::uint64_t live_in_pools) noexcept;
 
   // Makes the memory pools and graphs of the device give memory that no allocation uses back to the
   // device. Returns false, with nothing done, if used_on() was not called for the device, or if the
@@ -90,9 +102,15 @@ class MemoryPools {
     return device.value >= 0 && device.value < device_limit;
   }
 
+  // Size of an allocation in a memory pool is a multiple of this many bytes (measured).
+  static constexpr std::uint64_t block_step = 512;
+
   // By device ordinal: true once stream-ordered memory or a graph's memory node was allocated on
   // the device.
   std::atomic<bool> used_[device_limit]{};
+  std::atomic<bool> any_used_{false};  // true once an element of `used_` is
+  // By device ordinal: bytes of stream-ordered memory that cuMemFree() has freed.
+  std::atomic<std::uint64_t> freed_out_of_order_[device_limit]{};
   // Protects `pools_`. Held while the driver is asked about these pools, so that none is destroyed
   // meanwhile: the driver hardly checks handles. The driver calls no code of the program there.
   FutexLock lock_;

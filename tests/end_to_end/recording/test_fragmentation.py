@@ -4,7 +4,7 @@ import json
 import signal
 
 import pytest
-from fragmentation_checks import check_checkerboard, check_idle_pools, check_worst_moment
+from fragmentation_checks import check_checkerboard, check_idle_pools, check_kept_although_counted, check_worst_moment
 
 import shimmed
 from reports import Report
@@ -129,6 +129,12 @@ def test_memory_that_memory_pools_keep_is_in_the_account(run_both, cuwarden, mib
     assert facts["reserved_bytes"] - facts["used_bytes"] >= int(mib) * MIB
     check_idle_pools(run.report, facts)
     assert "idle in pools" in cuwarden("report", run.report.path).stdout
+
+
+def test_memory_that_a_pool_keeps_is_in_the_account_although_the_driver_counts_it_as_used(run_both):
+    run = run_both([program("idle_pools"), ALL, "64", "cudaFree"])
+    facts = run.last_line
+    check_kept_although_counted(run.report, facts)
 
 
 def test_memory_that_a_graph_keeps_for_its_next_launch_is_in_the_account(run_both):

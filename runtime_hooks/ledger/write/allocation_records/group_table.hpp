@@ -68,6 +68,10 @@ class GroupTable {
   DeviceOrdinal device_of(GroupId id) const noexcept {
     return DeviceOrdinal{storage_.rows<Group>(RegionId::groups)[id.value].device};
   }
+  // Returns the kind of memory that the group `id` has. `id` must not be 0.
+  Kind kind_of(GroupId id) const noexcept {
+    return storage_.rows<Group>(RegionId::groups)[id.value].kind;
+  }
   // Returns the call stack of the group `id`; 0 if `id` is 0, or if the group has no stack.
   StackId stack_of(GroupId id) const noexcept {
     return StackId{storage_.rows<Group>(RegionId::groups)[id.value].stack};

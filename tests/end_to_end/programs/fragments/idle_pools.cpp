@@ -1,13 +1,15 @@
-// idle_pools KEEP MIB [graph]: allocates and frees MIB in stream order, from the default pool and
-// from two of its own, of which it destroys one; the pools keep up to KEEP bytes. With `graph` it
-// launches nothing but a graph that allocates and frees as much. Its last line says what the driver
-// says of what is left.
+// idle_pools KEEP MIB [graph|cudaFree]: allocates and frees MIB in stream order, from the default
+// pool and from two of its own, of which it destroys one; the pools keep up to KEEP bytes. With
+// `graph` it launches nothing but a graph that allocates and frees as much. With `cudaFree` it
+// frees by that call, after which the driver goes on counting the memory as used. Its last line
+// says what the driver says of what is left.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <string_view>
 
 namespace {
 
@@ -23,14 +25,17 @@ std::uint64_t attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
   return value;
 }
 
-void use(cudaMemPool_t pool, std::uint64_t keep, std::size_t bytes) {
+void use(cudaMemPool_t pool, std::uint64_t keep, std::size_t bytes, bool by_cuda_free) {
   require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
           "cudaMemPoolSetAttribute");
   void* kept = nullptr;
   require(cudaMallocFromPoolAsync(&kept, bytes / 8, pool, nullptr), "cudaMallocFromPoolAsync");
   void* memory = nullptr;
   require(cudaMallocFromPoolAsync(&memory, bytes, pool, nullptr), "cudaMallocFromPoolAsync");
-  require(cudaFreeAsync(memory, nullptr), "cudaFreeAsync");
+  if (by_cuda_free)
+    require(cudaFree(memory), "cudaFree");
+  else
+    require(cudaFreeAsync(memory, nullptr), "cudaFreeAsync");
   require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 
@@ -83,12 +88,14 @@ int main(int argc, char** argv) {
   const std::uint64_t keep = std::strtoull(argv[1], nullptr, 0);
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 0) << 20;
   require(cudaFree(nullptr), "cudaFree");
-  if (argc > 3) return launch_a_graph(bytes);
+  const std::string_view how = argc > 3 ? argv[3] : "";
+  if (how == "graph") return launch_a_graph(bytes);
+  const bool by_cuda_free = how == "cudaFree";
   cudaMemPool_t default_pool = nullptr;
   require(cudaDeviceGetDefaultMemPool(&default_pool, 0), "cudaDeviceGetDefaultMemPool");
   const cudaMemPool_t own = make_pool(), destroyed = make_pool();
-  use(default_pool, keep, bytes);
-  use(own, keep, 2 * bytes);
+  use(default_pool, keep, bytes, by_cuda_free);
+  use(own, keep, 2 * bytes, by_cuda_free);
   void* memory = nullptr;
   require(cudaMallocFromPoolAsync(&memory, bytes, destroyed, nullptr), "cudaMallocFromPoolAsync");
   require(cudaFreeAsync(memory, nullptr), "cudaFreeAsync");
