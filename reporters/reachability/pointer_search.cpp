@@ -1,6 +1,7 @@
 #include "reporters/reachability/pointer_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "reporters/reachability/driver_records.hpp"
@@ -58,7 +59,9 @@ class Search {
         may_go_on_(may_go_on),
         memory_(given.pid, may_go_on),
         outside_chunks_(given.allocations),
-        found_(given.allocations) {}
+        found_(given.allocations) {
+    for (const Block& probe : given.probes) has_probes_[probe.kind] = true;
+  }
 
   FoundPointers run() {
     if (!memory_) return end(ReachSearch::pages_unknown);
@@ -134,6 +137,7 @@ class Search {
       if (hit.block->id >= given_.allocations) return records.learn(hit);
       if (!may_be_drivers(hit)) return note(hit);
       needs_records_ = true;
+      if (!can_be_told(hit)) return note_doubt(hit);
       if (found_[hit.block->id] == Found::start || !has_all) return;
       // One such word is enough, because it has no form.
       if (hit.location == HitLocation::unknown) {
@@ -158,8 +162,15 @@ class Search {
     return pass(BlockIndex(blocks), [&](const Hit& hit) {
       if (!may_be_drivers(hit)) return note(hit);
       needs_records_ = true;
+      if (!can_be_told(hit)) return note_doubt(hit);
       if (!is_drivers(hit)) note(hit);
     });
+  }
+
+  // Notes that a word may point to the block or be the driver's.
+  void note_doubt(const Hit& hit) {
+    Found& known = found_[hit.block->id];
+    known = std::max(known, Found::doubtful);
   }
 
   void note(const Hit& hit) {
@@ -175,6 +186,10 @@ class Search {
   static bool may_be_drivers(const Hit& hit) {
     return hit.location != HitLocation::certain && hit.block->kind != no_records;
   }
+
+  // False if the word may be the driver's or the program's, because the driver has given no probes
+  // of the block's kind, from which its records could be learned.
+  bool can_be_told(const Hit& hit) const { return has_probes_[hit.block->kind]; }
 
   // True if the word is one of the driver's own. A word of the form of the driver's records is not,
   // if the driver's records of a block have fewer such words than were found.
@@ -236,7 +251,8 @@ class Search {
   bool needs_records_ = false;  // true if a word was found that may be the driver's
   const DriverRecords* records_ = nullptr;
   const DriverVariables* variables_ = nullptr;
-  std::vector<Found> found_;  // by index of the allocation
+  std::array<bool, most_kinds> has_probes_{};  // by Block::kind
+  std::vector<Found> found_;                   // by index of the allocation
   // Number of words of each form that lead to an allocation, in this pass; by allocation and form.
   // (Vectors, since small blocks of the shim's heap are never given back to the system.)
   std::vector<std::uint8_t> words_of_records_;

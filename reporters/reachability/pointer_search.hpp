@@ -28,7 +28,8 @@ struct PointerSearch {
   // Number of allocations; each Block::id in `blocks` is less than this.
   std::uint32_t allocations = 0;
   // Blocks that the driver alone knows, each with a Block::id of its own. From the words that point
-  // to them, the search learns the form of the driver's records.
+  // to them, the search learns the form of the driver's records. An allocation whose Block::kind no
+  // probe has is Reach::unknown if only words are found that may be the driver's.
   std::vector<Block> probes;
   // Function that returns memory that is not searched, sorted by address: the searching program's
   // own. It is called before each pass, because the search allocates memory itself. Null: all

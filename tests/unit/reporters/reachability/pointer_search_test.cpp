@@ -48,8 +48,10 @@ class Fixture {
   }
 
   // Searches for the blocks that are not probes: the first ones. The last `probes` blocks are known
-  // to nothing but the records of the process.
-  FoundPointers search(std::uint32_t probes = 0, bool may_go_on = true) const {
+  // to nothing but the records of the process. The first `others` blocks are of a kind that no
+  // probe has.
+  FoundPointers search(std::uint32_t probes = 0, bool may_go_on = true,
+                       std::uint32_t others = 0) const {
     EXPECT_TRUE(is_ready_);
     PointerSearch wanted;
     wanted.pid = pid_;
@@ -57,7 +59,8 @@ class Fixture {
     const std::uint8_t kind = probes == 0 ? no_records : 0;
     for (std::uint32_t i = 0; i < count_; ++i) {
       const Block block{~inverted_address(i), block_bytes,
-                        i < wanted.allocations ? i : i - wanted.allocations, kind};
+                        i < wanted.allocations ? i : i - wanted.allocations,
+                        i < others ? std::uint8_t{1} : kind};
       (i < wanted.allocations ? wanted.blocks : wanted.probes).push_back(block);
     }
     return search_pointers(wanted, [may_go_on] { return may_go_on; });
@@ -114,6 +117,14 @@ TEST(PointerSearchTest, without_known_records_nothing_is_lost) {
   const FoundPointers found = fixture.search(1);
   EXPECT_EQ(found.outcome, ReachSearch::records_unknown);
   EXPECT_EQ(names(found), (Names{"unknown", "reachable"}));
+}
+
+TEST(PointerSearchTest, a_kind_of_block_without_probes_is_lost_only_if_no_word_may_be_a_pointer) {
+  const Fixture fixture(
+      {"record", "heap", "data", "none", "record", "record", "record", "record", "record"});
+  const FoundPointers found = fixture.search(4, true, 4);
+  EXPECT_EQ(found.outcome, ReachSearch::complete);
+  EXPECT_EQ(names(found), (Names{"unknown", "unknown", "reachable", "lost", "lost"}));
 }
 
 TEST(PointerSearchTest, without_time_nothing_is_lost) {
