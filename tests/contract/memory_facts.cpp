@@ -1,6 +1,12 @@
 // Ways to rescue a request that is out of memory, and the driver's answers to odd requests.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
 #include "tests/comes_about.hpp"
 #include "tests/contract/driver_test.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace cuwarden::contract {
 namespace {
@@ -370,6 +376,20 @@ TEST_F(MemoryFacts, a_copy_past_the_end_or_into_freed_memory_is_refused) {
   EXPECT_EQ(cuMemcpyHtoD(address + 4 * kMiB - 32, bytes, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
   ASSERT_EQ(cuMemFree(address), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyHtoD(address, bytes, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(MemoryFacts, code_is_loaded_from_a_file_and_a_missing_file_is_an_error) {
+  char path[] = "/tmp/module_XXXXXX";
+  const int file = mkstemp(path);
+  const std::string code = std::string(kernels::head) + ".visible .entry nothing() { ret; }\n";
+  ASSERT_EQ(write(file, code.data(), code.size()), static_cast<ssize_t>(code.size()));
+  close(file);
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoad(&module, path), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleGetFunction(&function, module, "nothing"), CUDA_SUCCESS);
+  unlink(path);
+  EXPECT_EQ(cuModuleLoad(&module, path), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
 TEST_F(MemoryFacts, a_destroyed_context_returns_all_of_its_memory) {

@@ -59,7 +59,7 @@ CUdeviceptr MemoryPool::cut(Stream* owner, std::size_t size) {
   block.stream = nullptr;
   chunk.used += size;
   used += size;
-  used_high = std::max(used_high, used);
+  used_high = std::max(used_high, used + freed_otherwise);
   return start;
 }
 

@@ -55,7 +55,8 @@ struct MemoryPool {
   // (measured).
   std::size_t freed_otherwise = 0;
   // used: bytes of the pool that the program has allocated and not freed. used_high: largest value
-  // of `used` since the pool was made or the program last reset it (cuMemPoolSetAttribute).
+  // of `used` and `freed_otherwise` together since the pool was made or the program last reset it
+  // (cuMemPoolSetAttribute).
   std::size_t used = 0, used_high = 0;
   // Values of the reuse attributes of cuMemPoolSetAttribute; stored, but without effect.
   int reuse_event_dependencies = 1, reuse_opportunistic = 1, reuse_internal = 1;
