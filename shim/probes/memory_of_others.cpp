@@ -13,14 +13,14 @@
 namespace cuwarden::shim {
 namespace {
 
-constexpr std::size_t most_processes = 64;
+constexpr std::size_t most_other_processes = 64;
 static_assert(DeviceProcess::unknown == ledger::unknown_value);
 
 }  // namespace
 
 MemoryOfOthers memory_of_others(const ledger::DeviceView& device,
                                 FunctionRef<void(std::uint32_t, std::uint64_t)> visit) {
-  std::array<DeviceProcess, most_processes> processes;
+  std::array<DeviceProcess, most_other_processes> processes;
   const std::span<const char, 16> uuid(reinterpret_cast<const char*>(device.uuid), 16);
   const DeviceProcesses listed = read_device_processes(uuid, processes);
   if (listed.answer != DeviceProcessesAnswer::listed) {

@@ -22,11 +22,11 @@ using Answer = DeviceProcessesAnswer;
 // of an entry depends on the function's version and on the driver: _v3 has entries of 32 bytes in
 // the drivers 535.43 to 535.86, and of 24 bytes in all others.
 constexpr std::size_t entry_sizes[] = {16, 24, 32}, largest_entry = 32;
-constexpr std::uint32_t most_processes = 512;
+constexpr std::uint32_t most_listed = 512;
 constexpr unsigned char untouched = 0xa5;
 
 struct RawList {
-  alignas(8) unsigned char bytes[most_processes * largest_entry];
+  alignas(8) unsigned char bytes[most_listed * largest_entry];
   std::uint32_t count;
 
   // Returns the bytes of an entry, found by how much of the list NVML wrote.
@@ -63,7 +63,7 @@ class Processes {
   std::span<DeviceProcess> all() noexcept { return {processes_, count_}; }
 
  private:
-  DeviceProcess processes_[2 * most_processes];
+  DeviceProcess processes_[2 * most_listed];
   std::size_t count_ = 0;
 };
 
@@ -77,11 +77,11 @@ bool list(Nvml& nvml, NvmlDevice device, const char* const (&versions)[3], RawLi
     const auto function = nvml.find<int (*)(NvmlDevice, unsigned*, void*)>(versions[i]);
     if (function == nullptr) continue;
     std::memset(raw.bytes, untouched, sizeof raw.bytes);
-    raw.count = most_processes;
+    raw.count = most_listed;
     nvml.answered(function(device, &raw.count, raw.bytes));
     if (nvml.answer() == Answer::no_function) continue;
     if (nvml.answer() != Answer::listed) return false;
-    raw.count = std::min(raw.count, most_processes);
+    raw.count = std::min(raw.count, most_listed);
     entry_size = raw.entry_size(declared[i]);
     return true;
   }

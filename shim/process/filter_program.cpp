@@ -9,6 +9,8 @@
 #include "runtime_hooks/core/memory/readable.hpp"
 
 namespace cuwarden::shim {
+// Not in the unnamed namespace, since a header declares SeccompFilter::Reached, which has members
+// of these types. GCC would warn of that where files are compiled together (-Wsubobject-linkage).
 namespace filter {
 
 // The contents of a register of the machine that runs filters.

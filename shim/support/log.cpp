@@ -1,4 +1,5 @@
-// fmt and spdlog are compiled in this file alone.
+// No other file of the shim may include fmt or spdlog. FMT_HEADER_ONLY must be defined before the
+// first header of fmt in a unit of files that are compiled together.
 #define FMT_HEADER_ONLY
 #include "shim/support/log.hpp"
 

@@ -157,8 +157,10 @@ void free(void* block) { cuwarden::shim::release(block); }
 void* calloc(std::size_t count, std::size_t size) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) return cuwarden::shim::fail_for_memory();
-  void* block = malloc(bytes);
-  if (block != nullptr) std::memset(block, 0, bytes);
+  // A call of malloc() before the one of memset() might be compiled into a call of calloc() itself.
+  void* block = cuwarden::shim::allocate(bytes);
+  if (block == nullptr) return cuwarden::shim::fail_for_memory();
+  std::memset(block, 0, bytes);
   return block;
 }
 

@@ -22,7 +22,7 @@ namespace {
 // Deeper stacks than the ledger's format allows would be refused by readers.
 static_assert(stacks::depth_limit == ledger::deepest_stack);
 
-struct Known {
+struct KnownSetting {
   std::string_view name;
   bool (*read)(Settings&, std::string_view);
   std::string_view accepted;
@@ -35,7 +35,7 @@ bool read_as(Settings& settings, std::string_view text) {
   return Kind::read(settings.*member, text);
 }
 
-constexpr Known known_settings[] = {
+constexpr KnownSetting known_settings[] = {
 #define SETTING(member, kind, variable, fallback, in_words, ...)                             \
   {variable, read_as<setting_kinds::kind, &Settings::member>, setting_kinds::kind::accepted, \
    fallback, in_words},
@@ -50,7 +50,7 @@ constexpr Known known_settings[] = {
 std::string_view nearest(std::string_view name) {
   std::string_view best;
   std::size_t least = std::min<std::size_t>(3, (name.size() - setting_prefix.size() + 1) / 2);
-  for (const Known& candidate : known_settings) {
+  for (const KnownSetting& candidate : known_settings) {
     const bool is_beginning =
         name.size() > setting_prefix.size() + 2 && candidate.name.starts_with(name);
     const std::size_t edits = is_beginning ? 1 : edits_between(name, candidate.name);
@@ -64,7 +64,7 @@ std::string_view nearest(std::string_view name) {
 void read_one(Settings& settings, std::string_view name, std::string_view value,
               Complain complain) {
   if (name.starts_with("CUWARDEN_SIM_")) return;  // a setting of the simulated GPU
-  for (const Known& setting : known_settings) {
+  for (const KnownSetting& setting : known_settings) {
     if (setting.name != name) continue;
     if (!setting.read(settings, value))
       complain(formatted("{}={}: not accepted; use {}. Going on with {}.", name, value,
@@ -105,7 +105,7 @@ void check_suppressions(const char* path, Complain complain) {
 
 void read_settings(Settings& settings, Complain complain) {
   settings = Settings{};
-  for (const Known& setting : known_settings)
+  for (const KnownSetting& setting : known_settings)
     if (!setting.fallback.empty()) setting.read(settings, setting.fallback);
   each_setting_text([&](std::string_view text) {
     const std::size_t equals = text.find('=');

@@ -18,11 +18,12 @@ namespace {
 
 class NvmlCgroupLimitTest : public testing::Test {
  protected:
-  NvmlCgroupLimitTest() { use(FAKE_NVML_3); }
+  void SetUp() override { use(FAKE_NVML_3); }
 
   void use(const char* library) {
     library_ = library;
     fake_ = load_fake_nvml(library, gpu_text);
+    ASSERT_NE(fake_, nullptr) << dlerror();
   }
   // Returns the limit and the used bytes as a text such as "10 of which 4".
   std::string limit(const char* cgroup) {

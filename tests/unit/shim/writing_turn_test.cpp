@@ -13,7 +13,7 @@ namespace cuwarden::shim {
 namespace {
 
 using enum WritingTurn::Answer;
-constexpr std::uint64_t take_over_ns = 1'000'000'000;
+constexpr std::uint64_t longest_wait_ns = 1'000'000'000;
 
 class WritingTurnTest : public testing::Test {
  protected:
@@ -38,7 +38,7 @@ class WritingTurnTest : public testing::Test {
  private:
   [[gnu::noinline]] void take_and_jump(std::jmp_buf& outside) {
     const hooks::OwnWork work(__builtin_frame_address(0));
-    EXPECT_EQ(turn.take(take_over_ns), taken);
+    EXPECT_EQ(turn.take(longest_wait_ns), taken);
     std::longjmp(outside, 1);
   }
 };
@@ -46,13 +46,13 @@ class WritingTurnTest : public testing::Test {
 TEST_F(WritingTurnTest, a_thread_that_jumped_away_takes_its_own_turn_over) {
   jump_away();
   const hooks::OwnWork work(__builtin_frame_address(0));
-  EXPECT_EQ(turn.take(take_over_ns), taken_over);
+  EXPECT_EQ(turn.take(longest_wait_ns), taken_over);
   {
     const hooks::OwnWork of_handler(__builtin_frame_address(0));
-    EXPECT_EQ(turn.take(take_over_ns), interrupted);
+    EXPECT_EQ(turn.take(longest_wait_ns), interrupted);
   }
   turn.give_back();
-  EXPECT_EQ(turn.take(take_over_ns), taken);
+  EXPECT_EQ(turn.take(longest_wait_ns), taken);
 }
 
 TEST_F(WritingTurnTest, another_thread_takes_the_turn_of_one_that_jumped_away_without_waiting) {
@@ -60,19 +60,19 @@ TEST_F(WritingTurnTest, another_thread_takes_the_turn_of_one_that_jumped_away_wi
   go_on();
   std::thread([this] {
     const std::uint64_t begun_ns = clock.now_ns();
-    EXPECT_EQ(turn.take(take_over_ns), taken_over);
+    EXPECT_EQ(turn.take(longest_wait_ns), taken_over);
     EXPECT_EQ(clock.now_ns(), begun_ns);
   }).join();
 }
 
 TEST_F(WritingTurnTest, a_thread_that_still_writes_keeps_its_turn) {
   const hooks::OwnWork work(__builtin_frame_address(0));
-  ASSERT_EQ(turn.take(take_over_ns), taken);
+  ASSERT_EQ(turn.take(longest_wait_ns), taken);
   go_on();
   std::thread([this] {
     const std::uint64_t begun_ns = clock.now_ns();
-    EXPECT_EQ(turn.take(take_over_ns), not_given);
-    EXPECT_GE(clock.now_ns(), begun_ns + take_over_ns);
+    EXPECT_EQ(turn.take(longest_wait_ns), not_given);
+    EXPECT_GE(clock.now_ns(), begun_ns + longest_wait_ns);
   }).join();
   EXPECT_TRUE(turn.is_callers());
   turn.give_back();

@@ -1,5 +1,5 @@
 // Chooses among several reports of one process, such as a snapshot and the report of its end: the
-// last one counts. All commands that read folders of reports choose here.
+// last one counts. All commands that meet several reports choose here.
 #pragma once
 
 #include <compare>

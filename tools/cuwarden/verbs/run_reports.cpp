@@ -12,7 +12,6 @@
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/report_head.hpp"
 #include "reporters/reports/report_policy.hpp"
-#include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
@@ -96,7 +95,7 @@ class Collection {
   // its end, the latest one counts.
   RunReports take() {
     ReportsByProcess by_process;
-    std::map<std::string_view, RunReport*> by_path;
+    std::map<std::string, RunReport*> by_path;
     for (RunReport& report : reports_) {
       by_path[report.path] = &report;
       const FoundReport file{report.path, report.path};
@@ -109,7 +108,7 @@ class Collection {
     }
     by_process.each(
         [&](const FoundReport& counted) {
-          found_.reports.push_back(*by_path.at(counted.path));
+          found_.reports.push_back(std::move(*by_path.at(counted.path)));
           return true;
         },
         [](const FoundReport& report, const FoundReport& counted) {

@@ -60,8 +60,8 @@ inline void* launched(expected::Account& account) {
   return made.address;
 }
 
-// Launches a graph three times, of which one node allocates and another one frees. Waits for it and
-// destroys it. `Account` counts the allocations, of which none stays live.
+// Launches a graph three times. One of its nodes allocates, and another one frees. Waits for the
+// graph and destroys it. `Account` counts the allocations, of which none stays live.
 inline void freed_by_the_graph(expected::Account& account) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t allocate = nullptr;

@@ -34,7 +34,8 @@ void require(CUresult result, const char* what) {
 #define REQUIRE(call) require(call, #call)
 
 struct Subject {
-  int local_bytes = 0;  // Bytes of local memory for each thread of `deep`.
+  int local_bytes =
+      0;  // Bytes of local memory for each thread of `deep`, and the limit that `stack_limit` sets.
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUmodule plain_module = nullptr;

@@ -1,9 +1,9 @@
 // overlapping_makers COUNT long|pipe: one thread loads COUNT modules, and another one makes COUNT
-// streams. Each stream is made while a module is loaded.
+// streams.
 //
 // long: the code is so long that loading it takes a while; each pair of calls begins at the same
-// time. pipe: the driver reads the code from a pipe, so that no load ends before the stream is
-// made. Only the simulated driver reads pipes.
+// time. pipe: the driver reads the code from a pipe, so that each stream is made while a module is
+// loaded. Only the simulated driver reads pipes.
 //
 // The last line says how many bytes the device lost.
 #include <fcntl.h>
@@ -62,7 +62,9 @@ void open_stream_during_load() {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int count = std::atoi(argv[1]);
-  by_pipe = std::string(argv[2]) == "pipe";
+  const std::string way = argv[2];
+  by_pipe = way == "pipe";
+  if (!by_pipe && way != "long") return 2;
   code = by_pipe ? code_with_table : long_code();
   CUcontext context = nullptr;
   require(cuInit(0), "cuInit");
