@@ -1,140 +1,16 @@
-// Ways to rescue a request that is out of memory, and the driver's answers to odd requests.
+// Captures and graphs that allocate memory, and the driver's answers to odd requests.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "tests/comes_about.hpp"
 #include "tests/contract/driver_test.hpp"
 #include "tests/kernels_in_ptx.hpp"
 
 namespace cuwarden::contract {
 namespace {
 
-constexpr std::size_t kRoom = 512 * kMiB;
-
 using MemoryFacts = DriverTest;
-
-TEST_F(MemoryFacts, memory_freed_in_stream_order_cannot_be_reused_before_a_synchronisation) {
-  leave_room(kRoom);
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
-  CUdeviceptr block = 0, other = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
-}
-
-TEST_F(MemoryFacts,
-       memory_freed_in_stream_order_is_reusable_once_an_event_behind_the_free_is_synchronised) {
-  leave_room(kRoom);
-  CUstream stream = nullptr, elsewhere = nullptr;
-  CUmemoryPool pool = nullptr;
-  CUevent before = nullptr, behind = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamCreate(&elsewhere, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_EQ(cuEventCreate(&before, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-  ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
-  CUdeviceptr block = 0, other = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
-  ASSERT_TRUE(comes_about([&] { return cuStreamQuery(stream) != CUDA_ERROR_NOT_READY; }));
-  ASSERT_EQ(cuEventQuery(behind), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "reached, and said to be";
-  ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "trimmed";
-  ASSERT_EQ(cuEventRecord(before, elsewhere), CUDA_SUCCESS);
-  ASSERT_EQ(cuEventSynchronize(before), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(elsewhere), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY) << "another stream";
-  ASSERT_EQ(cuEventSynchronize(behind), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
-}
-
-TEST_F(MemoryFacts, another_stream_waits_for_frees_in_stream_order) {
-  leave_room(kRoom);
-  CUstream first = nullptr, second = nullptr;
-  ASSERT_EQ(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
-  CUdeviceptr block = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, first), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, first), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemAllocAsync(&block, most, second), CUDA_SUCCESS);
-  EXPECT_EQ(cuMemFreeAsync(block, second), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-}
-
-TEST_F(MemoryFacts, destroying_an_array_leaves_frees_in_stream_order_pending) {
-  CUDA_ARRAY3D_DESCRIPTOR shape{};
-  shape.Width = shape.Height = 256;
-  shape.Format = CU_AD_FORMAT_FLOAT;
-  shape.NumChannels = 1;
-  CUarray array = nullptr;
-  CUmipmappedArray levels = nullptr;
-  ASSERT_EQ(cuArray3DCreate(&array, &shape), CUDA_SUCCESS);
-  ASSERT_EQ(cuMipmappedArrayCreate(&levels, &shape, 2), CUDA_SUCCESS);
-  CUstream stream = nullptr;
-  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  CUdeviceptr block = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, 64 * kMiB, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
-  const std::size_t before = free_bytes();
-  ASSERT_EQ(cuArrayDestroy(array), CUDA_SUCCESS);
-  ASSERT_EQ(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
-  EXPECT_LT(free_bytes(), before + 64 * kMiB);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_GE(free_bytes(), before + 64 * kMiB);
-}
-
-TEST_F(MemoryFacts, a_pool_goes_on_counting_as_used_what_cuMemFree_frees) {
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
-  const auto used = [&] {
-    cuuint64_t bytes = 0;
-    EXPECT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes), CUDA_SUCCESS);
-    return bytes;
-  };
-  const cuuint64_t before = used();
-  CUdeviceptr freed_in_order = 0, freed_otherwise = 0;
-  ASSERT_EQ(cuMemAllocAsync(&freed_in_order, 4 * kMiB, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAllocAsync(&freed_otherwise, 2 * kMiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(used(), before + 6 * kMiB);
-  ASSERT_EQ(cuMemFreeAsync(freed_in_order, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFree(freed_otherwise), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(used(), before + 2 * kMiB);
-}
-
-TEST_F(MemoryFacts, the_driver_trims_a_hoarding_pool_by_itself) {
-  leave_room(kRoom);
-  CUmemoryPool pool = nullptr;
-  ASSERT_EQ(cuDeviceGetDefaultMemPool(&pool, device), CUDA_SUCCESS);
-  cuuint64_t keep_all = ~cuuint64_t{0}, keep_none = 0, reserved = 0;
-  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all),
-            CUDA_SUCCESS);
-  const std::size_t most = kRoom - 128 * kMiB;
-  CUdeviceptr block = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, nullptr), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved),
-            CUDA_SUCCESS);
-  EXPECT_GE(reserved, most);
-  EXPECT_EQ(cuMemAlloc(&block, most), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_none),
-            CUDA_SUCCESS);
-}
 
 TEST_F(MemoryFacts, an_allocation_under_a_global_capture_is_error_900) {
   CUstream stream = nullptr;
