@@ -166,17 +166,15 @@ struct LeakGroup {
   std::vector<NamedStep> named_steps;
   // Growth in bytes per minute: bytes of the group's live allocations that were made in the last
   // three quarters of the growth's time, divided by the minutes of those quarters. This time runs
-  // from first_ns to the process's end. If requests failed and no live allocation was made after
-  // the first failed one, the time ends there. Null: `growth` is not "growing", or only the steps
-  // show growth.
+  // from first_ns to the process's end, or to the first failed request if no live allocation was
+  // made after it. Null: `growth` is not "growing", or only the steps show growth.
   Figure growth_bytes_per_minute;
-  // Number of the group's live allocations that were made in each quarter of the growth's time
-  // (growth_bytes_per_minute). Null: the end of a context released them, or the report is older
-  // than this field.
+  // Number of the group's live allocations that were made in each quarter of that time. Null: the
+  // end of a context released them, or the report is older than this field.
   std::optional<std::array<Figure, 4>> count_by_quarter;
   // Result of the search for pointers to the group's live allocations (struct PointerSearch).
   // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has
-  // only pointers into its middle. "unknown": neither holds, and the search was not complete.
+  // only pointers into its middle. "unknown": neither holds, and the search left one open.
   // "reachable": pointers to all were found. Allocations made after the search do not count. Null:
   // no search was made, or the report is older than this field.
   Text reachability;
@@ -186,7 +184,7 @@ struct LeakGroup {
   Figure interior_count, interior_bytes;
   // Number and bytes of allocations to whose start a pointer was found; null: no search was made.
   Figure reachable_count, reachable_bytes;
-  // Number and bytes of allocations left open by an incomplete search; null: no search was made.
+  // Number and bytes of allocations that the search left open; null: no search was made.
   Figure unknown_count, unknown_bytes;
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
