@@ -192,7 +192,8 @@ struct OwnProof {
 struct OthersProof {
   // Bytes of the device that other processes hold, as NVML lists them; null: unknown.
   Figure other_processes_bytes;
-  // Live bytes of other processes' memory that this process opened (IPC); null: none.
+  // Live bytes of imported memory: opened by IPC, or imported as external memory from another
+  // process or another API, such as Vulkan. Null: none.
   Figure opened_bytes;
   Figure own_bytes;  // live bytes that this process had allocated on the device at the refusal
   // Used bytes of the device that belong neither to this process nor to a process that NVML lists.

@@ -41,8 +41,8 @@ class Shortage {
   // Returns the bytes of the device that the holder had at the refusal; 0 if it had none, or if the
   // used bytes of the device are unknown.
   std::uint64_t held_by(Holder) const;
-  // Returns the live bytes of other processes' memory that this process had opened (by IPC or as
-  // external memory); 0 also if the used bytes of the device are unknown.
+  // Returns the live bytes of memory of other processes or APIs that this process had opened by IPC
+  // or imported as external memory; 0 also if the used bytes of the device are unknown.
   std::uint64_t opened() const;
 
   // Returns the number of bytes by which the device's free memory was too small for the request and

@@ -74,7 +74,7 @@ constexpr bool is_in_device_account(Kind kind) {
 
 // True if an allocation of this kind takes its bytes from the device when it is made, and returns
 // them to the device when it is freed. False for memory of memory pools and graphs, which keep
-// freed bytes for later. False also for imported memory, which belongs to another process.
+// freed bytes for later. False also for imported memory, which belongs to another process or API.
 constexpr bool is_taken_at_once(Kind kind) {
   return kind == Kind::device || kind == Kind::vmm || kind == Kind::array;
 }

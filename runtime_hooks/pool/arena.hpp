@@ -238,7 +238,8 @@ class Arena {
     std::uint64_t filled_at = 0;
 
     // Returns the bytes of device memory that the run (a group of pages of addresses) takes: one
-    // page if meshing has made its pages share memory, otherwise a page of memory for each.
+    // page if meshing has made its pages share memory, otherwise a page of memory for each. Pages
+    // of a lost run count, too, although some have no memory any more.
     std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
   };
   // Planned moves of meshing that were not made. They are kept for the next request that meshing is

@@ -10,8 +10,8 @@
 
 namespace cuwarden::rescue {
 
-// A request that was refused for lack of memory, with the facts known at that moment. Lives on the
-// stack of the thread that made the request.
+// A request that was refused for lack of memory, or a context that the compute mode refused, with
+// the facts known at that moment. Lives on the stack of the thread that made the request.
 struct Incident {
   // Row of the incident in the ledger. 0: the refusal is counted with an earlier incident of the
   // call site, or with none. The device and the host are then asked for no further facts.

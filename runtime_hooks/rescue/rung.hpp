@@ -93,11 +93,11 @@ struct EarlierFailures {
   // Number of reclaimers (functions that empty caches) that had been registered up to the last
   // rescue that found no memory (Reclaimers::changes()).
   std::atomic<std::uint32_t> reclaimers{0};
-  // End of the last wait for other processes to free memory, in nanoseconds of the clock that
-  // measures rungs. 0: there was no wait, or the last one has not timed out.
+  // End of the last wait for other processes to free memory, if that wait timed out, in nanoseconds
+  // of the clock that measures rungs. Otherwise 0.
   std::atomic<std::uint64_t> waited_ns{0};
-  // End of the last wait for the device to reach pending stream-ordered frees, in nanoseconds of
-  // the clock that measures rungs. 0: there was no wait, or the last one has not timed out.
+  // End of the last wait for the device to reach pending stream-ordered frees, if that wait timed
+  // out, in nanoseconds of the clock that measures rungs. Otherwise 0.
   std::atomic<std::uint64_t> synchronised_ns{0};
 };
 

@@ -32,7 +32,8 @@ std::string formatted(fmt::format_string<Arguments...> format, const Arguments&.
 
 // Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes errors. `line` has no line feed at its end. Never throws; keeps errno. Drops the line
-// before set_up_log(), if there is no memory for it, or if the target is a full pipe. In a thread
+// before set_up_log(), if there is no memory for it, if it cannot be written, or if the target is a
+// pipe that stays full for 100 ms. In a thread
 // that a seccomp filter confines, writes nothing.
 void log_error(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a warning, with "cuwarden: " before it, if CUWARDEN_LOG

@@ -28,7 +28,8 @@ class StepsUnderWay {
   // process.
   void end_name(pid_t self) noexcept;
   // Adds the steps that were counted here to the ledger, which has just been made, with the latest
-  // name; none are counted here afterwards. `self`: pid of the calling process.
+  // name. The count is then 0 until begin() counts another step, as in a forked child. `self`: pid
+  // of the calling process.
   void hand_over(pid_t self, ledger::Writer&) noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// An incident (a request that failed for lack of memory) as values: the request, and the state of
-// device and host when it was refused. The refused thread fills them in, or they are read from a
-// ledger.
+// An incident (a request that failed, nearly always for lack of memory) as values: the request, and
+// the state of device and host when it was refused. The refused thread fills them in, or they are
+// read from a ledger.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 
 namespace cuwarden::ledger {
 
-// A request that was refused for lack of memory, and the facts that were known at the refusal.
+// A request that was refused for lack of memory, or a context that the compute mode refused, with
+// the facts that were known at the refusal.
 struct IncidentFacts {
   Asked asked{};   // the thing that the call asked for
   int result = 0;  // the CUresult with which the driver refused the request

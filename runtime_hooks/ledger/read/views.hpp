@@ -216,8 +216,9 @@ struct DeviceView {
   // Mangled name of the kernel that needs ImplicitBytes::largest_local; empty: unknown.
   std::string_view largest_local_kernel;
 };
-// A copy of an Incident: a request that the driver refused for lack of memory. It has the facts
-// known at that moment, and counts of later refusals of the same group, of whatever size.
+// A copy of an Incident: a request that the driver refused for lack of memory, or a context that
+// the compute mode refused. It has the facts known at that moment, and counts of later refusals of
+// the same group, of whatever size.
 struct IncidentView : IncidentFacts {
   IncidentId id;                 // the incident's row in the incidents table
   GroupId group;                 // the group that the request counts in: its call site

@@ -38,9 +38,9 @@ class TimeForUsers {
 
 // The result of work that ask_as_user() did in a child process.
 struct ChildsAnswer {
-  // Reasons why the work in the child process gave no text.
+  // Reasons why the work in the child process gave no text; `none`: it gave one, maybe empty.
   enum class Failure : unsigned char {
-    none,      // the child's text came in time; it may be empty
+    none,      // the child's text came in time
     no_child,  // no child process or no pipe could be made
     late,      // the text was not complete in time, or too long; the child was killed
   };
