@@ -63,8 +63,10 @@ def test_memory_from_every_allocation_function_can_be_spilled(workspace, gpus, m
 @pytest.mark.parametrize("how", ["free=async", "free=thread", "free=capture", "end=reset"])
 def test_spilled_memory_ends_as_the_devices_does(workspace, gpus, how, make):
     program = preloaded.BUILD / "tests/end_to_end/programs/device_pointer"
-    run = workspace.run([program, "leave=100", how, f"make={make}"], {"CUWARDEN_SPILL": "2GiB"})
+    options = ["leave=100", f"bytes={200 * MIB + 12345}", how, f"make={make}"]
+    run = workspace.run([program, *options], {"CUWARDEN_SPILL": "2GiB"})
     assert run.returncode == 0, run.stderr
+    assert run.report["pool"]["spilled_peak_bytes"] > 0
     if how == "end=reset":
         assert run.last_line["free_after"] > run.last_line["free_before"]
     else:
