@@ -61,7 +61,8 @@ class MemoryParts {
   // Notes that cuMemFree() has freed an allocation. If the allocation was stream-ordered, the
   // driver goes on counting it as used in its memory pool.
   void freed_out_of_order(const ledger::TakenRecord& freed) const noexcept {
-    if (!memory_pools.any_used()) return;
+    if (!memory_pools.any_used()) [[likely]]
+      return;
     const ledger::GroupTable& groups = session_.ledger.groups;
     const GroupId group = freed.fields.group;
     if (groups.kind_of(group) == Kind::stream_ordered)

@@ -103,12 +103,16 @@ CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
 }
 
 CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
-  if (serving::is_of_pool(dptr))
-    return call.freed(Space::pointer, dptr,
-                      [&] { return serving::free_of_pool(call.real(), dptr); });
+  const bool is_of_pool = serving::is_of_pool(dptr);
   return call.freed(
-      Space::pointer, dptr, [&] { return call.real().cuMemFree_v2(dptr); },
-      [&](const ledger::TakenRecord& taken) { call.memory().freed_out_of_order(taken); });
+      Space::pointer, dptr,
+      [&] {
+        return is_of_pool ? serving::free_of_pool(call.real(), dptr)
+                          : call.real().cuMemFree_v2(dptr);
+      },
+      [&](const ledger::TakenRecord& taken) {
+        if (!is_of_pool) call.memory().freed_out_of_order(taken);
+      });
 }
 
 }  // namespace cuwarden::hooks
