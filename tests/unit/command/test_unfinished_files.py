@@ -55,7 +55,10 @@ def test_a_signal_removes_the_unfinished_file_and_ends_the_command(installed, tm
     out = tmp_path / "out.jsonl"
     out.write_text("as before")
     words = ("export", "--format", "jsonl", "-o", out, f"/dev/fd/{slow_input}")
-    process = start(installed, tmp_path, *words, pass_fds=[slow_input])
+    process = start(
+        installed, tmp_path, *words, pass_fds=[slow_input],
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # nohup has SIGHUP ignored
+    )  # fmt: skip
     wait_until(lambda: unfinished(tmp_path))
     process.send_signal(number)
     assert process.wait(30) == -number
