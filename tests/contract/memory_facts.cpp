@@ -255,17 +255,17 @@ TEST_F(MemoryFacts, a_copy_past_the_end_or_into_freed_memory_is_refused) {
 }
 
 TEST_F(MemoryFacts, code_is_loaded_from_a_file_and_a_missing_file_is_an_error) {
-  char path[] = "/tmp/module_XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = testing::TempDir() + "module_XXXXXX";
+  const int file = mkstemp(path.data());
   const std::string code = std::string(kernels::head) + ".visible .entry nothing() { ret; }\n";
   ASSERT_EQ(write(file, code.data(), code.size()), static_cast<ssize_t>(code.size()));
   close(file);
   CUmodule module = nullptr;
   CUfunction function = nullptr;
-  ASSERT_EQ(cuModuleLoad(&module, path), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoad(&module, path.c_str()), CUDA_SUCCESS);
   EXPECT_EQ(cuModuleGetFunction(&function, module, "nothing"), CUDA_SUCCESS);
-  unlink(path);
-  EXPECT_EQ(cuModuleLoad(&module, path), CUDA_ERROR_FILE_NOT_FOUND);
+  unlink(path.c_str());
+  EXPECT_EQ(cuModuleLoad(&module, path.c_str()), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
 TEST_F(MemoryFacts, a_destroyed_context_returns_all_of_its_memory) {

@@ -137,8 +137,9 @@ std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
   // The pool of some of the memory that cuMemFree() has freed may be destroyed by now.
   const std::uint64_t freed = freed_out_of_order_[device.value].load(std::memory_order_relaxed);
   const std::uint64_t used = std::max(rest(pools.used, freed), std::min(pools.used, live_in_pools));
-  sum.unused += rest(pools.reserved, used);
-  sum.unallocated += rest(pools.reserved, used);
+  const std::uint64_t idle = rest(pools.reserved, used);
+  sum.unused += idle;
+  sum.unallocated += idle;
   return sum;
 }
 

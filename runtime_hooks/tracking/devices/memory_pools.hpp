@@ -109,8 +109,9 @@ class MemoryPools {
   // the device.
   std::atomic<bool> used_[device_limit]{};
   std::atomic<bool> any_used_{false};  // true once an element of `used_` is
-  // By device ordinal: bytes of stream-ordered memory that cuMemFree() has freed.
-  std::atomic<std::uint64_t> freed_out_of_order_[device_limit]{};
+  // By device ordinal: bytes of stream-ordered memory that cuMemFree() has freed. On cache lines of
+  // their own, because all threads that free read `any_used_`.
+  alignas(64) std::atomic<std::uint64_t> freed_out_of_order_[device_limit]{};
   // Protects `pools_`. Held while the driver is asked about these pools, so that none is destroyed
   // meanwhile: the driver hardly checks handles. The driver calls no code of the program there.
   FutexLock lock_;
