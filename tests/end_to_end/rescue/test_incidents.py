@@ -24,7 +24,7 @@ VERDICTS = {
 }
 
 VARIATIONS = [
-    ["slabs", "bytes=4096", "keep=50"],
+    ["slabs", "bytes=16384", "keep=50"],
     ["slabs", "bytes=65536", "keep=2", "api=driver"],
     ["slabs", "bytes=262144", "keep=8", "thread=1"],
     ["slabs", "bytes=1048576", "keep=2", "device=1"],
