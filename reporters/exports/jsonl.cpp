@@ -19,7 +19,7 @@
 #include "reporters/labels/group_label.hpp"
 #include "reporters/labels/named_stacks.hpp"
 #include "reporters/labels/users_frame.hpp"
-#include "reporters/model/types.hpp"
+#include "reporters/model/type_descriptions.hpp"
 #include "reporters/text/text_stacks.hpp"
 #include "reporters/words/wall_clock.hpp"
 #include "runtime_hooks/core/kind.hpp"

@@ -16,7 +16,7 @@ class ReportWriter {
 
   template <model::FieldName name>
   void part(const model::FieldType<model::Report, name>& value) {
-    json_.value(name, model::AnyValue::of(value));
+    json_.value(name, model::AnyValue(type_of_part<name>(), &value));
   }
   template <model::FieldName name, class PutRows>
   void table(const PutRows& put_rows) {
@@ -25,7 +25,7 @@ class ReportWriter {
     const auto write = [this](const Row& row) {
       constexpr std::size_t pause = 1024;
       if (++rows_ % pause == 0) told_(std::min(rows_, all_), all_);
-      json_.row(model::AnyValue::of(row));
+      json_.row(model::AnyValue(*type_of_part<name>().element, &row));
     };
     put_rows(Put<Row>(write));
     json_.end_table();
@@ -33,6 +33,13 @@ class ReportWriter {
   void finish() { json_.finish(); }
 
  private:
+  // Returns the description of the report's field of this name.
+  template <model::FieldName name>
+  static const model::Type& type_of_part() {
+    constexpr std::size_t position = model::field_position<model::Report>(name);
+    return *model::type_of<model::Report>().fields[position].type;
+  }
+
   JsonStream json_;
   std::size_t rows_ = 0;   // rows that were written
   const std::size_t all_;  // about the number of all rows

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reporters/model/type_descriptions.hpp"
+
 namespace cuwarden::model {
 
 std::uint64_t AnyValue::number() const noexcept {
@@ -29,5 +31,9 @@ std::optional<AnyValue> AnyValue::field(std::string_view name) const {
   type_->find_fields(const_cast<void*>(at_), addresses.data());
   return AnyValue(*found->type, addresses[static_cast<std::size_t>(found - type_->fields.begin())]);
 }
+
+#define CUWARDEN_DESCRIBE(Described) template const Type& type_of<Described>();
+CUWARDEN_NAMED_TYPES(CUWARDEN_DESCRIBE)
+#undef CUWARDEN_DESCRIBE
 
 }  // namespace cuwarden::model

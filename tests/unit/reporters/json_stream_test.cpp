@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "reporters/model/type_descriptions.hpp"
 #include "reporters/words/printable.hpp"
 
 namespace cuwarden {

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "reporters/model/type_descriptions.hpp"
 #include "tests/unit/reporters/schema_comparison.hpp"
 #include "tools/cuwarden/top/top_json.hpp"
 

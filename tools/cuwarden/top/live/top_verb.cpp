@@ -13,6 +13,7 @@
 
 #include "reporters/files/output.hpp"
 #include "reporters/json/json_stream.hpp"
+#include "reporters/model/type_descriptions.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
