@@ -18,7 +18,7 @@
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/comes_about.hpp"
 #include "tests/contract/ledger/child_process.hpp"
-#include "tests/contract/ledger/large_counts.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -73,8 +73,8 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
   const TemporaryFolder folder;
   std::mt19937 random(12345);
   std::uint64_t checked = 0;
-  const int rounds = repetitions(60, 1000);
-  for (int round = 0; round < rounds; ++round) {
+  const std::uint64_t rounds = test::repetitions(60, 1000);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     const Mapping shared(mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0),
                          sizeof(Acknowledged));

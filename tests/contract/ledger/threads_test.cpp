@@ -15,7 +15,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
-#include "tests/contract/ledger/large_counts.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -86,7 +86,7 @@ Sum live_in(const Reader& reader, GroupId group) {
 // Each thread holds one block at a time, so no figure may exceed one block for each thread.
 TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_can_hold) {
   constexpr std::uint64_t threads = 4, block = 1 << 20;
-  const auto turns = repetitions(200'000, 5'000'000);
+  const std::uint64_t turns = test::repetitions(200'000, 5'000'000);
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   const std::array<Frame, 1> frames = {0x1000};
@@ -100,7 +100,7 @@ TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_c
       record.address = DeviceAddress{t << 30};
       record.bytes = ByteCount{block};
       record.group = group;
-      for (int turn = 0; turn < turns; ++turn) {
+      for (std::uint64_t turn = 0; turn < turns; ++turn) {
         writer->allocations.add(record);
         const TakenRecord taken = writer->allocations.take(Space::pointer, record.address);
         if (turn % 16 != 0) continue;
@@ -127,7 +127,7 @@ TEST(LedgerThreads, no_live_figure_and_no_peak_exceeds_the_blocks_that_threads_c
 TEST(LedgerThreads, totals_and_live_table_agree_with_an_independent_count) {
   constexpr int threads = 16;
   // With the large counts: ten million allocations and as many frees.
-  const auto turns = static_cast<std::uint64_t>(repetitions(20'000, 1'350'000));
+  const std::uint64_t turns = test::repetitions(20'000, 1'350'000);
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   Driver driver(500);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/contract/stacks/comparing.hpp"
+#include "tests/repetitions.hpp"
 
 namespace {
 
@@ -183,7 +184,7 @@ TEST(CallShapes, EachShapeAloneGivesTheStackThatLibgccGives) {
 TEST(CallShapes, ShapesInAnyOrderGiveTheStackThatLibgccGives) {
   Comparing all;
   std::mt19937 random(4711);
-  const std::uint64_t wanted = repetitions(5'000, 1'000'000);
+  const std::uint64_t wanted = cuwarden::test::repetitions(5'000, 1'000'000);
   while (all.compared() < wanted) {
     std::vector<std::size_t> order(random() % 20);
     for (std::size_t& shape : order) shape = random() % shapes().size();

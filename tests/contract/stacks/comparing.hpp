@@ -4,15 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 #include "tests/contract/stacks/probe.hpp"
-
-// Returns how often a test repeats its work: `large` if the environment has LARGE_COUNTS, else
-// `daily`.
-inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
-  return std::getenv("LARGE_COUNTS") != nullptr ? large : daily;
-}
 
 // Returns `count`, in a way that the compiler cannot see through: for the bound of a loop that must
 // not be unrolled. Each copy of an unrolled loop's code would have a stack of its own.

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/contract/stacks/comparing.hpp"
+#include "tests/repetitions.hpp"
 
 namespace {
 
@@ -128,7 +129,7 @@ TEST(DamagedStacks, AStackMayHoldAnyAddressesNearTheStackAndTheCode) {
   const auto stack = reinterpret_cast<std::uint64_t>(&on_the_stack);
   const auto libc = reinterpret_cast<std::uint64_t>(&qsort);
   const auto own_code = reinterpret_cast<std::uint64_t>(&with_rbp);
-  for (std::uint64_t i = 0; i < repetitions(20'000, 1'000'000); ++i) {
+  for (std::uint64_t i = 0; i < cuwarden::test::repetitions(20'000, 1'000'000); ++i) {
     ASSERT_GE(with_rbp(stack - 8192 + random() % 65536), 1);
     ASSERT_GE(with_rbp(random() >> (random() % 64)), 1);
     ASSERT_GE(with_return_address(own_code - 4096 + random() % 65536), 1);

@@ -9,10 +9,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "tests/contract/stacks/comparing.hpp"
+#include "tests/repetitions.hpp"
 
 namespace {
 
@@ -175,7 +177,7 @@ TEST(OtherStacks, EveryThreadsStackIsWalkedToItsEnd) {
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 8; ++thread)
     threads.emplace_back([thread] {
-      for (std::uint64_t i = 0; i < repetitions(500, 20'000); ++i)
+      for (std::uint64_t i = 0; i < cuwarden::test::repetitions(500, 20'000); ++i)
         deep(static_cast<int>(i % 40) + thread, compared);
     });
   for (std::thread& thread : threads) thread.join();

@@ -24,6 +24,7 @@
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -239,7 +240,7 @@ TEST_F(LedgerTest, many_live_allocations_cost_at_most_96_bytes_each) {
     statm >> total >> pages;
     return pages * 4096;
   };
-  constexpr std::uint64_t count = 1'000'000;
+  const std::uint64_t count = test::repetitions(1'000'000);
   const std::uint64_t before = resident();
   for (std::uint64_t i = 1; i <= count; ++i) add(i * 512, 512, id);
   const std::uint64_t used = resident() - before;

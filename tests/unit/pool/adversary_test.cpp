@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/device_pool.hpp"
-#include "tests/contract/ledger/large_counts.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 #include "tests/unit/pool/model_of_driver.hpp"
 
@@ -117,8 +117,7 @@ class Search {
 
 TEST(Adversary, the_worst_program_that_a_search_finds_needs_little_more_than_in_the_drivers_slabs) {
   // PROGRAMS, of the environment, chooses another number.
-  const auto tries = static_cast<int>(
-      ledger::chosen("PROGRAMS", static_cast<std::uint64_t>(ledger::repetitions(60, 5'000))));
+  const auto tries = static_cast<int>(test::chosen("PROGRAMS", test::repetitions(60, 5'000)));
   constexpr int restart_after = 200;
   double worst = 0, best_of_start = 0;
   Program worst_program, current;

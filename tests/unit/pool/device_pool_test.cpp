@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 
 namespace cuwarden::pool {
@@ -199,16 +200,13 @@ TEST_F(DevicePoolTest, a_failure_of_any_call_leaves_nothing_behind) {
   }
 }
 
-// 8 threads do 1,000,000 operations while a tenth of the driver's calls fail. No two blocks share a
-// byte, no block is lost, and no memory stays behind.
+// 8 threads do 125,000 operations each while a tenth of the driver's calls fail. No two blocks
+// share a byte, no block is lost, and no memory stays behind.
 TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) {
   driver->fail_share = 0.1;
   driver->free_bytes = 100 * MiB;
-#if defined(CUWARDEN_SANITIZED)
-  constexpr int threads = 8, operations = 20'000;
-#else
-  constexpr int threads = 8, operations = 125'000;
-#endif
+  constexpr int threads = 8;
+  const std::uint64_t operations = test::repetitions(125'000);
   std::atomic<int> wrong{0};
   // The thread that owns each step of the addresses, by address; 0 for none.
   std::vector<std::atomic<std::uint8_t>> owners((std::uint64_t{1} << 31) / 512);
@@ -232,11 +230,11 @@ TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) 
       };
       std::vector<Mine> mine;
       const auto me = static_cast<std::uint8_t>(thread + 1);
-      for (int i = 0; i < operations; ++i) {
+      for (std::uint64_t i = 0; i < operations; ++i) {
         if (random() % 100 < 50) {
-          const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << (9 + random() % 14));
-          const std::uint64_t address = pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes,
-                                                      static_cast<std::uint64_t>(i));
+          const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << (9 + random() % 12));
+          const std::uint64_t address =
+              pool.allocate(real, DeviceOrdinal{0}, ContextId{7}, bytes, i);
           if (address == 0) continue;
           claim(address, bytes, 0, me);
           mine.push_back({address, bytes});
@@ -247,7 +245,7 @@ TEST_F(DevicePoolTest, threads_keep_their_blocks_apart_while_driver_calls_fail) 
           const auto block = arena->retire(one.address);
           if (!block || block->bytes != one.bytes) ++wrong;
           claim(one.address, one.bytes, me, 0);
-          if (block) arena->give(*block, static_cast<std::uint64_t>(i));
+          if (block) arena->give(*block, i);
         }
         if (i % 1000 == 0) pool.give_back(real, no_device, UINT64_MAX);
       }

@@ -1,6 +1,6 @@
 // Blocks come, go and are meshed for a long time: into new memory and into pages that are there,
 // with calls of the driver that fail, and with new blocks in pages that share memory.
-#include "tests/contract/ledger/large_counts.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/meshing_fixture.hpp"
 
 namespace cuwarden::pool {
@@ -8,9 +8,8 @@ namespace {
 
 TEST_P(MeshingEitherWayTest, contents_stay_right_over_many_meshes) {
   // PAGES and FIRST_SEED, of the environment, choose others.
-  const std::uint64_t wanted =
-      ledger::chosen("PAGES", static_cast<std::uint64_t>(ledger::repetitions(1'000, 1'000'000)));
-  random.seed(ledger::chosen("FIRST_SEED", 1));
+  const std::uint64_t wanted = test::chosen("PAGES", test::repetitions(1'000, 1'000'000));
+  random.seed(test::chosen("FIRST_SEED", 1));
   std::uint64_t rounds = 0, failed = 0;
   for (; counts().meshed_pages < wanted; ++rounds) {
     // Few large blocks, or many small ones, so that pages are full at different offsets.

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/units.hpp"
 
 namespace cuwarden::pool {
@@ -132,7 +133,7 @@ TEST(Packing, only_a_region_without_blocks_can_be_removed) {
 
 // Every step has at most one owner, a block owns all its steps, and when all blocks are given there
 // is one hole.
-TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
+TEST(Packing, random_operations_agree_with_a_map_of_the_steps) {
   constexpr std::uint64_t region = 64 * MiB;
   Packing all;
   all.add_region(base, region);
@@ -151,7 +152,8 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
     return as_expected;
   };
   std::uint64_t refused = 0;
-  for (int i = 0; i < 1'000'000; ++i) {
+  const std::uint64_t operations = test::repetitions(1'000'000);
+  for (std::uint64_t i = 0; i < operations; ++i) {
     if (random() % 100 < 51) {
       const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << (5 + random() % 14));
       const auto block = all.take(bytes, Placement::in_memory);
@@ -174,7 +176,7 @@ TEST(Packing, a_million_random_operations_agree_with_a_map_of_the_steps) {
     }
     ASSERT_EQ(all.blocks(), mine.size());
   }
-  EXPECT_GT(refused, 100u) << "the region was full now and then";
+  EXPECT_GT(refused, operations / 10'000) << "the region was full now and then";
   for (const Mine& one : mine) ASSERT_TRUE(all.give(one.start));
   EXPECT_TRUE(all.take(region, Placement::in_memory)) << "all holes were joined";
 }
@@ -229,7 +231,8 @@ TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
     return within_page ? smallest_part(count, unused, false) : smallest_part(count, any, false);
   };
   std::uint64_t in_holes = 0, in_free_pages = 0, refused = 0;
-  for (int i = 0; i < 8'000; ++i) {
+  const std::uint64_t operations = test::repetitions(8'000);
+  for (std::uint64_t i = 0; i < operations; ++i) {
     const std::uint64_t dice = random() % 100;
     if (dice < (i / 400 % 2 == 0 ? 60u : 20u)) {  // it fills up, and empties again
       const std::uint64_t count = 1 + random() % (std::uint64_t{1} << (3 + random() % 11));
@@ -277,9 +280,9 @@ TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
     ASSERT_EQ(all.taken_bytes(),
               512u * static_cast<std::uint64_t>(std::count(taken.begin(), taken.end(), true)));
   }
-  EXPECT_GT(in_holes, 1000u);
-  EXPECT_GT(in_free_pages, 80u);
-  EXPECT_GT(refused, 30u);
+  EXPECT_GT(in_holes, operations / 8);
+  EXPECT_GT(in_free_pages, operations / 100);
+  EXPECT_GT(refused, operations / 270);
   for (const auto& [first, count] : mine) ASSERT_TRUE(all.give(base + first * 512));
   all.expect_memory(pages);
   all.gain_memory(base, pages * page);
@@ -295,7 +298,8 @@ TEST(Packing, withheld_space_is_not_taken_until_it_is_released) {
   std::map<std::uint64_t, std::uint64_t> mine;  // Starts of blocks, with their ends.
   std::mt19937_64 random(12);
   std::uint64_t refused = 0, within = 0;
-  for (int i = 0; i < 400'000; ++i) {
+  const std::uint64_t operations = test::repetitions(400'000);
+  for (std::uint64_t i = 0; i < operations; ++i) {
     const std::uint64_t dice = random() % 1000;
     if (dice < 510) {
       const std::uint64_t bytes = 512 * (1 + random() % (std::uint64_t{1} << (random() % 9)));
@@ -345,8 +349,8 @@ TEST(Packing, withheld_space_is_not_taken_until_it_is_released) {
         expected += std::min(end, start + part) - std::max(first, start);
     ASSERT_EQ(there, expected);
   }
-  EXPECT_GT(refused, 100u);
-  EXPECT_GT(within, 1000u);
+  EXPECT_GT(refused, operations / 4'000);
+  EXPECT_GT(within, operations / 400);
   for (std::uint64_t at = 0; at < parts; ++at)
     if (withheld[at]) all.release(base + at * part, part);
   for (const auto& [first, end] : mine) ASSERT_TRUE(all.give(first));

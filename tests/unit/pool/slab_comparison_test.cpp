@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/device_pool.hpp"
-#include "tests/contract/ledger/large_counts.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 #include "tests/unit/pool/model_of_driver.hpp"
 
@@ -91,9 +91,8 @@ class RandomProgram {
 
 TEST(SlabComparison, the_pool_holds_hardly_ever_more_than_the_driver_would_and_less_in_the_mean) {
   // PROGRAMS and FIRST_SEED, of the environment, choose others.
-  const std::uint64_t programs = ledger::chosen(
-                          "PROGRAMS", static_cast<std::uint64_t>(ledger::repetitions(20, 20'000))),
-                      from = ledger::chosen("FIRST_SEED", 1);
+  const std::uint64_t programs = test::chosen("PROGRAMS", test::repetitions(20, 20'000)),
+                      from = test::chosen("FIRST_SEED", 1);
   std::uint64_t more = 0;
   double worst = 0, sum_of_shares = 0;
   std::uint64_t worst_seed = 0;

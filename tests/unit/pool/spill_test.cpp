@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 #include "tests/unit/quiet_process.hpp"
 
@@ -234,7 +235,7 @@ TEST_F(SpillTest, peers_may_use_existing_and_later_ranges) {
 
 // Eight threads allocate, look up and free, while a tenth of the driver's calls fail.
 TEST_F(SpillTest, ranges_stay_consistent_while_threads_allocate_and_driver_calls_fail) {
-  constexpr int steps = 125'000;
+  const std::uint64_t steps = test::repetitions(125'000);
   driver->fail_share = 0.1;
   driver->free_bytes = kept + 10 * MiB;
   std::vector<std::thread> threads;
@@ -243,7 +244,7 @@ TEST_F(SpillTest, ranges_stay_consistent_while_threads_allocate_and_driver_calls
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
       std::vector<Range> mine;
-      for (int i = 0; i < steps; ++i) {
+      for (std::uint64_t i = 0; i < steps; ++i) {
         const bool frees = mine.size() > 5 || (!mine.empty() && random() % 2 == 0);
         if (frees) {
           const Range range = mine[random() % mine.size()];
