@@ -157,15 +157,4 @@ void MemoryPool::trim(std::size_t keep) {
   }
 }
 
-void MemoryPool::release_all() {
-  for (auto& [start, chunk] : chunks) {
-    device->refund(chunk.size);
-    device->arena.give(start, chunk.size);
-  }
-  chunks.clear();
-  blocks.clear();
-  available.clear();
-  reserved = used = 0;
-}
-
 }  // namespace cuwarden::simulated_gpu

@@ -87,8 +87,6 @@ struct MemoryPool {
   // Gives chunks back to the device until those that are left have at most `keep` bytes together. A
   // chunk with a used or pending block always stays.
   void trim(std::size_t keep);
-  // Gives all chunks back to the device, even those with used blocks; for a pool that ends.
-  void release_all();
 
  private:
   // Takes `size` bytes from the smallest block in available[owner] that suffices, and returns their
