@@ -15,6 +15,9 @@ void begin_step(std::string_view name) noexcept {
   ledger::Writer* const ledger = Process::get().ledger();
   if (ledger != nullptr) ledger->steps.begin(name);
   if (ledger == nullptr || !name.empty()) steps_under_way.begin(owner, name, ledger != nullptr);
+  if (ledger != nullptr) return;
+  // Recording may have begun meanwhile.
+  if (ledger::Writer* const made = Process::get().ledger()) steps_under_way.hand_over(owner, *made);
 }
 
 void end_named_step() noexcept {

@@ -158,10 +158,13 @@ hooks::Session* Process::start() noexcept {
         },
         &made);
     --hooks::call_state.driver_depth;
-    if (made != nullptr)
+    if (made != nullptr) {
       state_.store(State::recording, std::memory_order_release);
-    else
+      // Other threads have counted the steps that they marked meanwhile.
+      steps_under_way.hand_over(owner(), *ledger_);
+    } else {
       turn_off();
+    }
     futex_wake_all(state_);
     return made;
   }

@@ -139,6 +139,17 @@ def test_the_header_of_c_marks_steps(workspace):
     assert (bare.returncode, bare.stderr) == (0, "")
 
 
+def test_no_step_is_lost_that_a_thread_marks_while_recording_begins(workspace):
+    for _ in range(5):
+        run = workspace.run([shimmed.program("steps_beside_the_first_call")])
+        assert run.returncode == 0 and run.report["process"]["steps"] == run.last_line["steps"]
+
+
+def test_no_step_is_lost_that_a_thread_marks_while_recording_begins(workspace):
+    run = workspace.run([shimmed.program("steps_beside_the_first_call")])
+    assert run.returncode == 0 and run.report["process"]["steps"] == run.last_line["steps"]
+
+
 NVTX = shimmed.PROGRAMS / "nvtx_steps"
 needs_nvtx = pytest.mark.skipif(not NVTX.exists(), reason="the toolkit here has no header of NVTX")
 
