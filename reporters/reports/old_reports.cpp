@@ -17,7 +17,7 @@
 namespace cuwarden {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // Returns the text with which the names of a program's reports begin: the last part of the path, up
 // to its first field that differs from process to process.
@@ -93,7 +93,7 @@ void remove_old_reports(const std::string& own_path, std::string_view program,
                         const ReportPolicy& policy, OwnReport own_report,
                         std::chrono::nanoseconds most_time) noexcept try {
   if (policy.keep == 0 || program.empty() || own_path.empty()) return;
-  const Clock::time_point end = Clock::now() + most_time;
+  const SteadyClock::time_point end = SteadyClock::now() + most_time;
   const std::string path(folder_of(own_path));
   const Descriptor folder = open_folder_to_list(AT_FDCWD, path.c_str());
   struct stat own {};
@@ -103,11 +103,11 @@ void remove_old_reports(const std::string& own_path, std::string_view program,
   std::vector<OldReport> found;
   unsigned looks = 0;
   each_folder_entry(folder.number(), [&](const char* name) {
-    if (++looks % 64 == 0 && Clock::now() > end) return false;
+    if (++looks % 64 == 0 && SteadyClock::now() > end) return false;
     if (!pattern.fits(name)) return true;
     if (auto report = old_report(folder.number(), name, program))
       found.push_back(std::move(*report));
-    return Clock::now() <= end;
+    return SteadyClock::now() <= end;
   });
   if (found.size() < policy.keep) return;
   // Processes that end together all find the same order. So no process removes a report that

@@ -6,7 +6,7 @@
 namespace cuwarden {
 namespace {
 
-model::Report report() {
+model::Report report_with_names() {
   model::Report given;
   given.process.program = "/home/alice/my app/train";
   given.process.command_line = {"--key", "secret"};
@@ -22,7 +22,7 @@ model::Report report() {
   return given;
 }
 
-std::string sentence(const std::string& text) { return redacted_text(report(), text); }
+std::string sentence(const std::string& text) { return redacted_text(report_with_names(), text); }
 
 TEST(Redaction, a_path_in_a_sentence_is_its_files_name) {
   EXPECT_EQ(sentence("cannot read /scratch/x/lib.so: gone"), "cannot read lib.so: gone");
@@ -46,7 +46,7 @@ TEST(Redaction, host_and_user_names_are_removed_as_whole_words) {
 }
 
 TEST(Redaction, locations_and_patterns_of_libraries_name_no_user_and_no_folder) {
-  model::Report given = report();
+  model::Report given = report_with_names();
   given.leak_groups.emplace_back().where = "/home/alice/proj/alice_train.py:41 in step";
   given.frames.emplace_back().library = "alice_*";
   redact(given);
@@ -60,7 +60,7 @@ TEST(Redaction, other_slashes_stay) {
 }
 
 TEST(Redaction, names_of_the_schema_or_the_program_stay_though_a_host_has_the_same_name) {
-  model::Report given = report();
+  model::Report given = report_with_names();
   given.frames.emplace_back().function = "tree::node::grow(int)";
   given.frames.back().file = "/a/node.cpp";
   redact(given);
@@ -69,7 +69,7 @@ TEST(Redaction, names_of_the_schema_or_the_program_stay_though_a_host_has_the_sa
 }
 
 TEST(Redaction, other_processes_keep_their_pids_and_bytes_alone) {
-  model::Report given = report();
+  model::Report given = report_with_names();
   model::DeviceProcess other;
   other.pid = 42;
   other.used_bytes = 100;
@@ -103,7 +103,7 @@ TEST(Redaction, other_processes_keep_their_pids_and_bytes_alone) {
 }
 
 TEST(Redaction, a_report_keeps_texts_that_name_no_host_user_or_folder) {
-  model::Report given = report();
+  model::Report given = report_with_names();
   redact(given);
   EXPECT_FALSE(given.process.host);
   EXPECT_EQ(given.process.program, "train");

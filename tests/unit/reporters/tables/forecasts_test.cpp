@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
+#include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t mib = 1 << 20, minute = 60'000'000'000;
+using test::mib;
+
+constexpr std::uint64_t minute = 60'000'000'000;
 
 // A group that takes `bytes` in each minute, for as long as `minutes`.
 LeakGroup by_time(std::uint64_t bytes, std::uint64_t minutes = 8, std::int32_t device = 0,

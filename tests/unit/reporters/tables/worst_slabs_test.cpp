@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
+#include "tests/unit/reporters/tables/slab_units.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, page = 2 * MiB;
-constexpr std::uint64_t base = 0x7f00'0000'0000;
+using test::base;
+using test::KiB;
+using test::MiB;
+using test::page;
 
 class WorstSlabsTest : public testing::Test {
  protected:
