@@ -13,7 +13,8 @@ inline constexpr char unrecorded_stack[] = "[no call stack]";
 inline constexpr char unrecorded_frames[] = "[outer frames not recorded]";
 
 // Returns the whole name of the frame's function. If it is unknown, returns module and offset, such
-// as "libtrain.so+0x1f20", or the code's address. The text is printable.
+// as "libtrain.so+0x1f20". If the module is unknown, too: the code's address, or "unknown code".
+// The text is printable.
 std::string function_words(const IndexedReport&, const model::Frame&);
 
 // Returns function_words(), followed by the source file without its folder, and the line, as far as

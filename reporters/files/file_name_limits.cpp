@@ -65,10 +65,11 @@ std::size_t name_limit(int descriptor) noexcept {
 
 std::size_t name_limit(std::string path) noexcept {
   struct statfs system {};
-  while (statfs(path.empty() ? "/" : path.c_str(), &system) != 0) {
+  const char* const last_resort = path.starts_with('/') ? "/" : ".";
+  while (statfs(path.empty() ? last_resort : path.c_str(), &system) != 0) {
+    if (path.empty()) return usual_name_limit;
     const std::size_t slash = path.rfind('/');
-    if (slash == path.npos || path.empty()) return usual_name_limit;
-    path.resize(slash);
+    path.resize(slash == path.npos ? 0 : slash);
   }
   return usable_limit(system);
 }

@@ -34,8 +34,9 @@ std::string fitting_name(std::string_view name, std::size_t most);
 // not more than usual_name_limit. Returns usual_name_limit if the system does not tell.
 std::size_t name_limit(int descriptor) noexcept;
 // Returns the most bytes that a file name may have in the folder at `path`, but not more than
-// usual_name_limit. An empty path is the root folder. If the folder does not exist yet, the nearest
-// existing folder above it counts. Returns usual_name_limit if the system does not tell.
+// usual_name_limit. An empty path is the current folder. If the folder does not exist yet, the
+// nearest existing folder that the path names counts; without one, the current or the root folder.
+// Returns usual_name_limit if the system does not tell.
 std::size_t name_limit(std::string path) noexcept;
 
 }  // namespace cuwarden

@@ -11,8 +11,8 @@ namespace cuwarden {
 
 // The use that a library makes of memory for which it has asked.
 enum class LibraryUse : std::uint8_t {
-  // Nothing is known: the program's own code asked for the memory, or the group may be a leak of
-  // the library.
+  // No such use is known: the program's own code asked for the memory, or the group may be a leak
+  // of the library.
   none,
   // The library took the memory for itself, and goes on using it: a few blocks that neither grow
   // nor are lost, and that no named step (such as a test) has made.

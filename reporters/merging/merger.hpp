@@ -45,8 +45,8 @@ class Merger {
   model::MergedReport finish();
 
  private:
-  // The earliest request for memory of a device that failed, and the processes that held the
-  // device's memory at that moment.
+  // The earliest failed request for memory of a device, and the processes that held the device's
+  // memory at that moment.
   struct Full {
     // Time at which the earliest request failed, in nanoseconds since 1970; 0: no request failed.
     std::int64_t realtime_ns = 0;

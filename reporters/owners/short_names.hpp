@@ -12,8 +12,8 @@ namespace cuwarden {
 // parameters of up to 40, brackets included. `function`: a demangled name.
 std::string short_name(std::string_view function);
 
-// Returns the qualified name of a function without the type of its result, template arguments and
-// parameters: "void std::vector<int>::resize(unsigned long)" becomes "std::vector::resize".
+// Returns the qualified name of a function, without parameters, template arguments and the result's
+// type: "void std::vector<int>::resize(unsigned long)" becomes "std::vector::resize".
 // `function`: a demangled name.
 std::string name_alone(std::string_view function);
 

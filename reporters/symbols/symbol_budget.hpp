@@ -18,8 +18,9 @@ inline constexpr std::chrono::seconds longest_symbol_time_afterwards{30};
 // Most bytes of memory that reading debug information may take in a process that ends. Does not
 // apply if CUWARDEN_SYMBOL_TIME is above longest_symbol_time_at_exit.
 inline constexpr std::size_t most_symbol_memory_at_exit = std::size_t{256} << 20;
-// Most bytes of memory that reading debug information may take in the `cuwarden` command. Also
-// applies to a process that ends if CUWARDEN_SYMBOL_TIME is above longest_symbol_time_at_exit.
+// Most bytes of memory that reading debug information may take in the `cuwarden` command. If
+// CUWARDEN_SYMBOL_TIME is above longest_symbol_time_at_exit, this limit also holds for a process
+// that is ending.
 inline constexpr std::size_t most_symbol_memory_afterwards = std::size_t{4} << 30;
 
 // Limits of the time and memory that looking up functions and source lines may take.

@@ -34,8 +34,8 @@ std::vector<model::LeakGroup> main_leaks(const IndexedReport&);
 
 // Adds to `text` the section about blocks that frameworks have handed out and not got back, such as
 // the memory of live tensors. Growing call stacks come first. The options say which blocks are
-// shown. Adds nothing if blocks were not recorded, if the options choose a module, or if they group
-// leaks otherwise than by call stack.
+// shown. Adds nothing if blocks were not recorded. Adds nothing, too, if the options choose a
+// module, or group leaks otherwise than by call stack.
 void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::string& text);
 
 // Adds to `text` the section about memory that was not freed: a line with the sum, then the groups

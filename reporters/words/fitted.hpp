@@ -13,11 +13,11 @@ struct TextSpace {
   bool ascii = false;       // true if only ASCII characters can be shown
 };
 
-// Returns the text with each line that has more than the given columns continued in further lines,
-// which are indented four columns more than the line itself. Lines are parted at spaces; a word
-// that is too long alone stays whole. cuwarden's own colours (printable.hpp) take no columns. If
-// only ASCII can be shown, marks such as "…" and "·" become "..." and "-", and each other character
-// beyond ASCII a question mark.
+// Returns the text, with each line cut that has more than the given columns. The rest follows in
+// further lines, indented four columns more than the line itself. Lines are cut at spaces only. A
+// word that alone is too long stays whole. cuwarden's own colours (printable.hpp) take no columns.
+// If only ASCII can be shown, marks such as "…" and "·" become "..." and "-", and each other
+// character beyond ASCII a question mark.
 std::string fitted(std::string_view text, const TextSpace&);
 
 }  // namespace cuwarden

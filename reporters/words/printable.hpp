@@ -15,8 +15,9 @@ struct Utf8Letter {
   std::uint32_t code = 0;  // code point of the character; 0 if not valid
 };
 
-// Returns the first character of a text in UTF-8, which must not be empty. Overlong forms,
-// surrogates and codes above U+10FFFF are not valid: terminals differ in how they show them.
+// Returns the first character of `text`, which is in UTF-8 and not empty. For invalid bytes,
+// `valid` of the result is false. Overlong forms, surrogates and codes above U+10FFFF are invalid:
+// terminals differ in how they show them.
 constexpr Utf8Letter first_letter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

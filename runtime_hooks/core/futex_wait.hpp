@@ -14,9 +14,10 @@
 
 namespace cuwarden {
 
-// Sleeps while `word` holds `value`: until futex_wake_all() of the word, a signal, or the time
-// `limit` (a duration; null: no limit). Returns at once if the word holds another value. May return
-// too early, so the caller must check the word. Keeps errno.
+// If `word` (4 bytes) holds `value`, sleeps until futex_wake_all() of the word, a signal, or the
+// time `limit` (a duration; null: no limit). A change of the word alone wakes no thread. Returns at
+// once if the word holds another value. May return too early, so the caller must check the word.
+// Keeps errno.
 template <class Word>
 void futex_wait(const std::atomic<Word>& word, Word value,
                 const timespec* limit = nullptr) noexcept {

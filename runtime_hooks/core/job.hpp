@@ -36,7 +36,8 @@ inline constexpr std::array<std::array<std::string_view, 2>, 6> job_id_variables
 // The environment variable that holds the id of Slurm's job step (Job::step).
 inline constexpr std::string_view step_variable = "SLURM_STEP_ID";
 // Environment variables that may hold the job's index in an array of jobs (Job::array_task). They
-// are looked up in this order; the first one with a valid value counts.
+// are looked up in this order. The first one counts that is not empty and does not say that the job
+// is in no array. Its text is taken as it is.
 inline constexpr std::array<std::string_view, 5> array_task_variables{
     "SLURM_ARRAY_TASK_ID",
     "PBS_ARRAY_INDEX",  // Set by PBS Professional and OpenPBS.

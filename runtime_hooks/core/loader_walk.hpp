@@ -18,9 +18,9 @@
 namespace cuwarden {
 
 // Keeps walks over the loaded objects (dl_iterate_phdr) and forks apart: a child forked during a
-// walk could hang in its own next walk. Walks of several threads do not wait for each other here. A
-// wait ends after ten seconds, because it may be a deadlock: the other thread may need a lock that
-// the waiting thread holds inside a walk of the program's own.
+// walk could hang in its own next walk. Walks of several threads do not wait for each other here.
+// After ten seconds, a waiting walk or fork goes on, because the wait may be a deadlock. The other
+// thread may need a lock that the waiting thread holds inside a walk of the program's own.
 class LoaderWalks {
  public:
   // A callback of dl_iterate_phdr, which is called for each loaded object; a result other than 0
@@ -100,7 +100,8 @@ class LoaderWalks {
 
   // True while the calling thread is inside walk().
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_inside_ = false;
-  // True from the calling thread's before_fork() to its after_fork().
+  // True from the calling thread's before_fork() to its after_fork() in the parent, and to its
+  // in_forked_child() in the child.
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool is_forking_ = false;
   Clock& clock_;  // tells how long a wait has lasted, and sleeps during it
   // Numbers of walks over the loaded objects, and of forks, that are under way in this process.

@@ -111,8 +111,8 @@ class GateClosed {
 
 // A call of the driver that submits work to a device. The constructor waits while another thread
 // has closed `submission_gate`. A thread that wants to close the gate waits for the destructor.
-// CallingThreads counts the call until returned(), which the caller must call with the driver's
-// result: the destructor does not. A call that is left by a longjmp stays counted.
+// CallingThreads counts the call until the caller has passed the driver's result to returned(). The
+// destructor does not end that count. So a call that is left by a longjmp stays counted.
 class Submission {
  public:
   // Counts the calling thread as inside the driver, until returned(). If the submission gate is

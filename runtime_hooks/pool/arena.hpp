@@ -287,8 +287,9 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
-  // Returns `within_page` while the pages that hold blocks have few free bytes: at most a fiftieth
-  // of the size of these pages, plus one page. Returns `anywhere` otherwise.
+  // Returns `within_page`, which wastes addresses at pages' ends, while little is wasted: the pages
+  // that hold blocks have few free bytes. That is at most a fiftieth of these pages' size, plus one
+  // page. Returns `anywhere` otherwise.
   Placement placement() const noexcept;
   // Returns a new block, with memory behind it. The caller must count it in `counts_` and by
   // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. `now_ns`

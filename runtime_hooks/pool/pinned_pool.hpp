@@ -22,9 +22,10 @@ namespace cuwarden::pool {
 // Serves page-locked host memory, in blocks that are cut from larger pieces. A piece is memory that
 // the driver allocated in one call, in one context and with one set of flags of cuMemHostAlloc.
 //
-// All functions may be called by several threads at once. None holds the pool's lock while it calls
-// the driver, which may wait for the device. If another thread has kept the lock for more than ten
-// seconds, a function does nothing, and returns none, false or 0; has() returns true.
+// All functions may be called by several threads at once. No function holds the pool's lock during
+// a call of the driver, which may wait for the device. If another thread has kept the lock for more
+// than ten seconds, a function does nothing. It then returns none, false or 0. Only has() returns
+// true, so that the caller leaves the memory alone.
 class PinnedPool {
  public:
   // Bytes of the largest request that the pool serves.

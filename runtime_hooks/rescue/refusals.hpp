@@ -107,8 +107,8 @@ class Refusals {
   // Returns true if the program's caching allocator gets the error of the refused request, and asks
   // again before the program sees an error. `IncidentId`: the incident that counts the refusal.
   bool is_to_be_repeated(const Incident&, IncidentId) noexcept;
-  // Tells the shim (`probes_`) the outcome of a refused request. `IncidentId`: the incident that
-  // counts the refusal.
+  // Tells the shim (`probes_`) how a refused request has ended. `Incident`: the request.
+  // `IncidentId`: the incident that counts it. If that is an earlier one, tells only failures.
   void settle(const Incident&, IncidentId, Outcome) noexcept;
   // Returns the bytes of the device that this process's implicit memory takes, as far as they are
   // known; 0 for no_device. `facts`: those of the request's incident if that is new; otherwise

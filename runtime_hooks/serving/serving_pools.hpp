@@ -103,8 +103,8 @@ class ServingPools final : public tracking::ReadingListener {
                                           settings.mesh_pause_ns != 0 && settings.meshes_by_kernel),
                .spill{settings.spill, parts_.peers, process}} {}
 
-  // Returns the pools, and the parts of the process that they work with. They live as long as this
-  // object.
+  // Returns the pools, and references to the parts of the process that they work with. The result
+  // lives as long as this object.
   Pools& parts() noexcept { return parts_; }
 
   // --- New requests.
@@ -325,8 +325,9 @@ class ServingPools final : public tracking::ReadingListener {
   // obstacle_met() finds; a loaded library that may use device memory without calls that cuwarden
   // sees; and a loaded object that is linked with driver functions that cuwarden does not know.
   std::optional<Notice> mesh_obstacle() noexcept;
-  // Returns the memory by which spilling would serve the request (`Allocation`): size, device,
-  // context and kind, without an address. Null if host memory must not serve the request.
+  // Describes the memory that spilling would give to the request (`Allocation`): size, device,
+  // context, kind and memory pool, without an address. Null for a request in stream order whose
+  // context, stream or memory pool does not allow host memory. Does not look at the settings.
   std::optional<pool::Range> spillable(const tracking::Allocation&, const tracking::CurrentContext&,
                                        DeviceOrdinal) noexcept;
   // Writes the pool's figures on the device to the ledger.

@@ -10,9 +10,9 @@
 
 namespace cuwarden::stacks {
 
-// Runs the instructions of a function's unwind table (DWARF 5, 6.4.2) up to a code address. Returns
-// as a Rule how a stack walk gets from the frame there to its caller's. Where libgcc's unwinder
-// differs from the standard, this class does as libgcc does.
+// Runs the instructions of a function's unwind table (DWARF 5, 6.4.2) up to a code address. rule()
+// then says how a stack walk gets from the frame at this address to the caller's frame. Where
+// libgcc's unwinder differs from the standard, this class does as libgcc does.
 class CfaProgram {
  public:
   // `address` is the code address whose frame is to be left, and `function` the address at which

@@ -79,8 +79,8 @@ class Rule {
   // True if this is a rule, special ones included; false if no rule is known.
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
-  // Returns the base from which the canonical frame address (CFA) is found; `special`: special()
-  // says how the frame is left.
+  // Returns the base from which the canonical frame address (CFA) is found. The result `special`
+  // means that there is none: the function special() then says how the frame is left.
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
   // True if the frame that this rule leaves has saved its caller's rbp. False: rbp is unchanged in
   // the caller. Means nothing if base() is `special`.

@@ -22,12 +22,13 @@ class Captures {
 
   // Counts a capture of the stream as in progress; must be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream.
-  // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits for
-  // calls between begin_wait() and end_wait(), for a millisecond at most. Returns true if the
-  // capture was counted; if the driver then refuses to begin it, the caller must call ended().
+  // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits, for
+  // a millisecond at most, until no thread is between begin_wait() and end_wait(). Returns true if
+  // the capture was counted; if the driver then refuses to begin it, the caller must call ended().
   // Returns false, with nothing changed, if the stream is captured already or is the legacy default
   // stream, in which the driver begins no capture. Returns false, too, if the object's lock cannot
-  // be had: the capture then counts as in progress for ever.
+  // be had; the capture then counts as in progress for ever. In all cases the caller goes on to the
+  // driver.
   bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Does

@@ -69,8 +69,8 @@ struct ObjectCall {
 // measured ends of objects of one kind have shown. The driver keeps the rest for later objects.
 class GivenBack {
  public:
-  // `is_all`: what is presumed until ends are measured. True: an end gives all memory back; false:
-  // it gives none back.
+  // `is_all`: what is presumed until ends of objects were measured. True: an object's end gives all
+  // of its memory back; false: none of it.
   explicit GivenBack(bool is_all) noexcept : is_all_(is_all) {}
   // Notes that an end, or several, gave back `given` of the `known` bytes that the objects had.
   void was_measured(std::uint64_t known, std::uint64_t given) noexcept {
@@ -120,7 +120,8 @@ class ImplicitObjects final : public ReadingListener {
                   CallSites& sites) noexcept
       : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
 
-  // Records an object that the call has made in the current context.
+  // Records the stream, module or executable graph that the call has made in the current context,
+  // with the device memory that the driver took for it.
   void made(const ObjectCall&, const ImplicitObject&) noexcept;
   // Adds the memory that the driver took for an object after it was made, such as at an executable
   // graph's first launch. An object has no record if it was made before recording began, or if it

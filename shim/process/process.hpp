@@ -118,9 +118,10 @@ class Process final : public tracking::CompletenessListener {
   // filter confines.
   void has_ended() noexcept;
   // Waits until `done` is nonzero, which another thread sets when its exit handler has written a
-  // report. Stops waiting if that thread has ended or is stuck. Returns at once if nothing was
-  // recorded, or if the calling thread must not wait (in a child of vfork, or confined by a seccomp
-  // filter). To be called by an exit handler in a thread that does not write the report itself.
+  // report. Stops waiting if that thread has ended or is stuck (EndTurn::wait_until()). Returns at
+  // once if nothing was recorded, in a child of vfork, or if a seccomp filter that the program has
+  // installed confines the calling thread. To be called by exit handlers of threads that do not
+  // write the report.
   void wait_for_end(std::atomic<std::uint32_t>& done) noexcept;
 
   // True if another thread is ending the process by exit() and has not ended itself, so that the
@@ -197,9 +198,10 @@ class Process final : public tracking::CompletenessListener {
   // status, 0 to 255. `frame`: __builtin_frame_address(0) of the calling function; the stack above
   // it is the program's. To be called inside an OwnWork (a scope of cuwarden's own work).
   void find_lost(int status, const void* frame) noexcept;
-  // True if a call of abort() that a SIGABRT handler may leave by a jump needs no further report.
-  // Either an earlier report already contains all that was recorded, or reports of such calls have
-  // taken more than one second in all. Then only the ledger stores that the process ends.
+  // True if an abort() needs no further report. Asked only if a SIGABRT handler may leave that call
+  // by a jump. True if an earlier report contains all that was recorded, or if reports of such
+  // calls have taken more than one second in all. The caller then only stores the end in the
+  // ledger.
   bool has_reported_enough() const noexcept;
   // Makes all later hooked calls go on to the driver unrecorded, for as long as the process runs.
   void turn_off() noexcept;

@@ -13,8 +13,8 @@
 namespace cuwarden {
 
 // Reads a file's first bytes into `into`, as many as fit. Returns the bytes read, as a text in
-// `into`; empty if the file cannot be read. `path` is relative to the descriptor `folder`, or to
-// the current folder for AT_FDCWD.
+// `into`. The text is empty if the file cannot be opened, or if any read of it fails. `path` is
+// relative to the descriptor `folder`, or to the current folder for AT_FDCWD.
 inline std::string_view read_small_file(int folder, const char* path,
                                         std::span<char> into) noexcept {
   const Descriptor file = open_to_read(folder, path);
@@ -28,7 +28,7 @@ inline std::string_view read_small_file(int folder, const char* path,
   return {into.data(), length};
 }
 // Reads the first bytes of the file `path` into `into`, as many as fit. Returns the bytes read, as
-// a text in `into`; empty if the file cannot be read.
+// a text in `into`. The text is empty if the file cannot be opened, or if any read of it fails.
 inline std::string_view read_small_file(const char* path, std::span<char> into) noexcept {
   return read_small_file(AT_FDCWD, path, into);
 }

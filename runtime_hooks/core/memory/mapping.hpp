@@ -63,7 +63,8 @@ class Mapping {
 
   // Reserves `bytes` of address space, rounded up to whole pages, for memory of zeros that cannot
   // be accessed before open(). The result is empty on failure. Forked children do not inherit the
-  // range, and core dumps leave it out, except in a confined thread (seccomp).
+  // range, and core dumps leave it out. Neither holds if a seccomp filter confines the calling
+  // thread.
   static Mapping reserved(std::size_t bytes) noexcept {
     const ErrnoGuard guard;
     Mapping made = map(bytes, PROT_NONE);

@@ -16,8 +16,9 @@ class ObjectSpan {
   // anyway.
   enum class When { within_budget, always };
 
-  // Begins the measurement, if `When` allows it. To be made right before the driver is called.
-  // `call`: the program's hooked call, which must outlive this object.
+  // Begins to measure the device memory that the driver's call takes, if `When` allows it. To be
+  // made right before the driver is called. `call`: the program's hooked call, which must outlive
+  // this object.
   explicit ObjectSpan(HookedCall& call, When = When::within_budget) noexcept;
 
   // True if the constructor has begun a measurement of the driver's call that has not ended yet.

@@ -96,8 +96,8 @@ class ExecEffects {
   // Adds an effect, which is an allocation or a free that each launch of the executable graph
   // Effect::exec makes. Returns false if the table is full or its lock cannot be had.
   bool add(const Effect&) noexcept;
-  // Removes all effects of the graph `exec`. If the table's lock cannot be had, nothing is removed,
-  // and left() becomes true.
+  // Removes all effects of the graph `exec`. If the table's lock cannot be had, removes nothing,
+  // and left() becomes true: the table may be wrong from then on.
   void forget(std::uint64_t exec) noexcept;
   // True once the table's lock could not be had, because a thread has left it locked. Since then
   // the table may be wrong.

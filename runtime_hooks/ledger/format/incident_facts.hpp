@@ -48,8 +48,9 @@ struct IncidentFacts {
   }
 };
 
-// A group of this process's allocations (with the same stack, function, kind and device) that held
-// much memory on the device of a refused request (or on the host) at the moment of the refusal.
+// A group of this process's allocations (with the same stack, CUDA function, kind and device) that
+// held much memory when a request was refused. The memory was on the request's device, or on the
+// host if host memory was requested.
 struct IncidentHolding {
   GroupId group;                       // row of the group in the groups table; 0: none
   std::uint64_t count = 0, bytes = 0;  // number of the group's live allocations; their bytes

@@ -11,8 +11,9 @@
 
 namespace cuwarden::ledger {
 
-// The longest time from allocation to free among the freed allocations of one group. It is packed
-// into one word; 0: none was freed. Times are exact to within 1/32.
+// The longest time from allocation to free among the freed allocations of one group, packed into
+// one word. 0: none was freed. A life of 0 ns counts as none. Each time is stored with an error of
+// at most 1/32 of itself.
 class LongestLife {
  public:
   // Unpacks a word of word(), such as Counters::longest_life; 0: nothing was freed.

@@ -28,7 +28,8 @@ struct SlabContents {
     return {word >> 48, word >> 32 & 0xffff, word & 0xffffffff};
   }
   // Returns `count` and `steps` (both below 2^16) and `bytes` (below 2^32) packed into one word.
-  // The words of two objects can be added or subtracted, which adds or subtracts all three.
+  // The words of two objects can be added or subtracted, which adds or subtracts all three numbers,
+  // as long as each result stays within its limit.
   constexpr std::uint64_t word() const { return count << 48 | steps << 32 | bytes; }
   // Returns the bytes of the slab page that live pieces (allocations in it) take, each rounded up
   // to slab_step_bytes.

@@ -247,7 +247,7 @@ class ThreadShards {
     }
   }
   // Returns the number of live allocations of a series (all memory of one kind on one device), over
-  // the shards of all threads. `row`: the series' row.
+  // the shards of all threads. `row`: row of the series in the ledger's table of series.
   std::uint64_t live_count(const Series&, std::size_t row) const noexcept;
 
  private:

@@ -29,9 +29,9 @@ struct Reading {
 };
 
 // A change of a device's implicit memory. The driver takes such memory for contexts, code, local
-// memory of kernels, the heap of malloc() in kernels, streams and executable graphs.
-// Devices::change_implicit() adds the fields to the device's numbers, or subtracts them. No number
-// falls below 0.
+// memory of kernels, the heap of malloc() in kernels, streams and executable graphs. Each field
+// says how Devices::change_implicit() changes the device's numbers. Most fields are signed, and are
+// added. No number falls below 0.
 struct ImplicitChange {
   // True if this process has no context on the device any more. All numbers of the device's
   // implicit memory are then set to 0 before the other fields are added.

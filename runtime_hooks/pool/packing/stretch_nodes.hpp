@@ -70,7 +70,8 @@ class StretchNodes {
   void reserve(std::uint64_t count);
   // Returns the number of a new stretch without addresses. reserve() must have been called before.
   StretchIndex add() noexcept;
-  // Puts the stretch on the list of unused nodes, for a later add().
+  // Makes the stretch's node unused, so that a later add() may return its number. The caller has
+  // taken the stretch out of its region and of the trees of free stretches.
   void drop(StretchIndex) noexcept;
 
  private:

@@ -46,8 +46,8 @@ struct Characters {
 };
 
 // Returns where the characters of a str object lie. `text`: address of the object in this process.
-// The caller knows that a str object lies there and can be read, and that it is compact, as the
-// names of functions and files are. Neither is checked. Reads only the object's head.
+// The caller knows three things, which are not checked: a str object lies there, can be read, and
+// is compact. Names of functions and files are compact. Reads only the object's head.
 Characters characters_of(std::uint64_t text, const Layout&) noexcept;
 
 // Returns a hash of the `bytes` bytes from `start` on. The 8 bytes before `start` must be readable,

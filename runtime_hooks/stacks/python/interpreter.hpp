@@ -68,8 +68,9 @@ class Interpreter {
   // and the entries of their caches have two bytes each, and all count. 0 also for a frame that has
   // not begun.
   std::uint64_t instruction_of(const PythonFrame&) const noexcept;
-  // Reads a code object: PythonFrame::code of a frame of the calling thread that read() has given.
-  // Returns false if a part of the object cannot be read or is implausible.
+  // Reads the code object at the address `code`, a PythonFrame::code. read() has given that frame
+  // for the calling thread, and the frame still runs. Returns false, with `contents` unchanged, if
+  // a part of the object cannot be read or is implausible.
   bool read_code(std::uint64_t code, CodeContents& contents) const noexcept {
     return read_contents(code, symbols_, layout_, contents);
   }

@@ -90,9 +90,9 @@ inline constexpr std::chrono::minutes usual_time_for_a_ledger{2};
 
 // Makes the report of the ledger at `ledger_path`, with this process's own rights, and removes the
 // ledger; RecoveryOutcome lists the other cases. Then removes old reports of the program, as the
-// process's CUWARDEN_REPORT_KEEP says. Does nothing to a ledger of another user
-// (RecoveryOutcome::other_user): the ledger contains the path of the file to write, and another
-// user must not choose what this process writes.
+// recorded process's CUWARDEN_REPORT_KEEP says. Leaves another user's ledger alone
+// (RecoveryOutcome::other_user), also if this process is root's: the ledger contains the path of
+// the file to write, and another user must not choose where this process writes.
 Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 
 // Makes the report of the ledger at `ledger_path`. If this process is root and the ledger belongs

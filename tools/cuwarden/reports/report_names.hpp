@@ -12,8 +12,8 @@
 
 namespace cuwarden {
 
-// Looks up names of functions and source lines that reports lack. One object has one limit of time
-// and memory for all its reports together; what exceeds it stays without names.
+// Looks up source lines and names of functions that reports lack. One object has one limit of time
+// and memory for all its reports together, from the first report on. What exceeds it stays missing.
 class ReportNames {
  public:
   // `symbol_folders`: paths of folders with debug files (--symbols); empty: none. A file there with

@@ -24,7 +24,8 @@ std::string rate_text(const model::SignedFigure& per_minute);
 // Returns the kind of memory and the ordinal of its device, such as "device 0". `device`: null for
 // host memory, for which the text is the kind alone.
 std::string memory_text(const std::string& kind, const model::MaybeId& device);
-// Returns the file name of the process's program, printable; empty if it is unknown.
+// Returns the file name of the process's program, without its folder. Bytes that could control the
+// terminal are question marks (printable()). Empty if the program is unknown.
 std::string program_text(const ProcessRow&);
 // Returns the time for which the process has run, as text such as "5 min 3 s".
 std::string age_text(const ProcessRow&);

@@ -41,10 +41,10 @@ struct ReportVerb {
   // "-": standard output.
   std::string output;
 };
-// Runs `cuwarden report`: shows reports, or writes redacted copies of them. To show a ledger, makes
-// its report first and removes the ledger. Returns the command's exit status: 0, 1 if a check of
-// leaks failed, or 2 if a file could not be read or written. Also 2 if no report has a module that
-// TextOptions::module names.
+// Runs `cuwarden report`: shows reports, or writes redacted copies of them. If a path is that of a
+// ledger, first makes its report, a file that stays, and removes the ledger (recover_as_owner()).
+// Returns the command's exit status: 0, 1 if a check of leaks failed, or 2 if a file could not be
+// read or written. Also 2 if no report has a module that TextOptions::module names.
 int report_verb(const ReportVerb&);
 
 // Options of `cuwarden diff`.

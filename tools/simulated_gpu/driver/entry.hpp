@@ -48,8 +48,8 @@ struct InStream : InContext {
 
 // For exported functions that CUDA forbids during a capture of streams into a graph. The modes of
 // the capture and of the calling thread decide if a capture forbids the call. Invalidates each
-// capture that does, and then returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, with which the
-// function must fail. Returns CUDA_SUCCESS if no capture forbids the call.
+// capture that forbids the call. If there is one, returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+// with which the function must fail; otherwise CUDA_SUCCESS.
 CUresult refuse_under_capture(Simulator& sim);
 
 }  // namespace cuwarden::simulated_gpu

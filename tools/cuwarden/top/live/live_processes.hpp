@@ -27,8 +27,8 @@ class LiveProcesses {
   // ended processes are there, removes those that ended first. `kept`: key (key_of()) of the
   // process that stays in any case.
   void search(const std::string& kept);
-  // Removes the process with this key (key_of()) if it has ended. To be called when its page is
-  // closed.
+  // Removes the process with this key (key_of()) if it has ended. To be called when the user goes
+  // back from the process's page of the live view to the list.
   void leave(const std::string& key);
   // Reads the present numbers (a sample) of each process that still runs.
   void sample();
