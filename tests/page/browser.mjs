@@ -16,8 +16,9 @@ export const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cuwarden-page-'));
 
 let browser = null;
 export async function start() {
-  // Chromium's own sandbox needs rights that containers of continuous integration do not give.
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  // Chromium's own sandbox needs rights that containers of continuous integration do not give. A GPU
+  // that the processor imitates is slower than none.
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
 }
 export async function stop() {
   await browser.close();
@@ -83,10 +84,10 @@ export async function checkWidth(page) {
 }
 
 /** Windows and colours in which every page can be read. */
-export const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
+const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
 
 /** Fails if the page, with its rows and lists closed or open, is wider than the window, or keeps a person from using it. */
-export async function checkLook(page) {
+async function checkLook(page) {
   await checkWidth(page);
   // Opened rows and lists are read, too.
   for (const closed of await page.locator('button.open').all()) if (await closed.isVisible()) { await closed.click(); break; }
@@ -94,6 +95,21 @@ export async function checkLook(page) {
   await page.waitForFunction(() => [...document.querySelectorAll('.notice > details')].every((details) => details.childElementCount > 1));
   await checkAccessibility(page);
   await checkWidth(page);
+}
+
+/** Checks the page in each window and with each colours, as tests within the given one. Opens it once. */
+export async function checkLooks(all, file) {
+  await withPage(file, looks[0], async (page) => {
+    for (const { width, colours } of looks) {
+      await all.test(`at ${width} pixels in ${colours} colours`, async () => {
+        await page.setViewportSize({ width, height: 900 });
+        await page.emulateMedia({ colorScheme: colours });
+        // Charts are drawn anew a moment later. checkWidth() says how wide a page is that stays too wide.
+        await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth, undefined, { timeout: 5000 }).catch(() => {});
+        await checkLook(page);
+      });
+    }
+  });
 }
 
 /** Returns a size in the page's words. */

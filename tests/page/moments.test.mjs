@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { checkLook, exported, looks, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
+import { checkLooks, exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
 import { crowdedDevice } from './made_reports.mjs';
 
 let crowded, file;
@@ -14,11 +14,9 @@ before(async () => {
 });
 after(stop);
 
-for (const look of looks) {
-  test(`the charts can be read at ${look.width} pixels in ${look.colours} colours`, async () => {
-    await withPage(file, look, checkLook);
-  });
-}
+test('the charts can be read', async (all) => {
+  await checkLooks(all, file);
+});
 
 const chartOf = (page) => page.locator('#timeline .device').first();
 
