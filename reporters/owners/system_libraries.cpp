@@ -9,7 +9,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::array names = {
+constexpr std::array system_names = {
     std::string_view{"ld-linux-x86-64"}, std::string_view{"libBrokenLocale"},
     std::string_view{"libanl"},          std::string_view{"libc"},
     std::string_view{"libc++"},          std::string_view{"libc++abi"},
@@ -28,7 +28,7 @@ bool is_system_library(std::string_view module_path) noexcept {
   if (is_cuda_library(module_path)) return true;
   const std::string_view file = file_name(module_path);
   // "libc.so.6", and "libc-2.28.so" as it was named before glibc 2.34.
-  return std::ranges::any_of(names, [&](std::string_view name) {
+  return std::ranges::any_of(system_names, [&](std::string_view name) {
     if (!file.starts_with(name)) return false;
     const std::string_view rest = file.substr(name.size());
     return rest.starts_with(".so") ||

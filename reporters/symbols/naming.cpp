@@ -53,7 +53,7 @@ bool is_replaced_here(const std::string& path) {
   return replaced && !present;
 }
 
-constexpr auto advice =
+constexpr auto advice_on_symbols =
     " (`cuwarden report` names them, where these files lie; CUWARDEN_SYMBOL_TIME gives the report "
     "at exit more time)";
 
@@ -115,11 +115,12 @@ Symbolised Naming::name(const std::string& path, const std::string& build_id,
 std::vector<std::string> Naming::take_reasons() {
   if (!without_lines_.empty()) {
     reasons_.push_back("reading debug information took too long or too much memory: functions of " +
-                       enumeration(without_lines_) + " may lack files and lines" + advice);
+                       enumeration(without_lines_) + " may lack files and lines" +
+                       advice_on_symbols);
   }
   if (!without_names_.empty()) {
     reasons_.push_back("reading symbols took too long: functions of " +
-                       enumeration(without_names_) + " may lack names" + advice);
+                       enumeration(without_names_) + " may lack names" + advice_on_symbols);
   }
   without_lines_.clear();
   without_names_.clear();

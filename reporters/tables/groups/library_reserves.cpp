@@ -10,7 +10,7 @@ namespace cuwarden {
 namespace {
 
 // The live allocations of a reserve on one device for which one module asked.
-struct Sum {
+struct ReserveSum {
   const LibraryReserve* reserve;
   std::uint32_t module;  // id in the report
   DeviceOrdinal device;
@@ -29,7 +29,7 @@ std::uint32_t asker_of(const ledger::Reader& reader, StackId id, const CallFrame
 
 void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGroup>& groups,
                           const CallFrames& frames, Put<model::LibraryReserve> put) {
-  std::vector<Sum> sums;
+  std::vector<ReserveSum> sums;
   for (const LeakGroup& live : groups) {
     if (live.released_by_context) continue;
     const std::uint32_t module = asker_of(reader, live.group.stack, frames);
@@ -37,15 +37,15 @@ void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGr
     const LibraryReserve* const reserve =
         reserve_of(frames.modules().at(module).path, live.group.kind, live.group.device);
     if (reserve == nullptr) continue;
-    auto sum = std::ranges::find_if(sums, [&](const Sum& each) {
+    auto sum = std::ranges::find_if(sums, [&](const ReserveSum& each) {
       return each.reserve == reserve && each.module == module && each.device == live.group.device;
     });
     if (sum == sums.end()) sum = sums.insert(sum, {reserve, module, live.group.device});
     sum->count += live.count;
     sum->bytes += live.bytes;
   }
-  std::ranges::stable_sort(sums, std::ranges::greater(), &Sum::bytes);
-  for (const Sum& sum : sums)
+  std::ranges::stable_sort(sums, std::ranges::greater(), &ReserveSum::bytes);
+  for (const ReserveSum& sum : sums)
     put({std::string(sum.reserve->library), sum.module, device_id(sum.device), sum.count, sum.bytes,
          std::string(sum.reserve->holds), model::text_or_null(sum.reserve->gives_back),
          model::text_or_null(sum.reserve->limited_by)});

@@ -14,18 +14,18 @@ namespace cuwarden {
 namespace {
 
 // Returns the moment of a report with this reason of the process's end, which was at `end_ns`.
-ReportMoment moment_of(const model::Text& end_reason, model::Figure end_ns) {
+ReportMoment moment_at_end(const model::Text& end_reason, model::Figure end_ns) {
   return {end_reason != "running", end_ns.value_or(0)};
 }
 
 }  // namespace
 
 ReportMoment moment_of(const model::Process& process) {
-  return moment_of(process.end_reason, process.end_ns);
+  return moment_at_end(process.end_reason, process.end_ns);
 }
 
 ReportMoment moment_of(const model::MergedProcess& process) {
-  return moment_of(process.end_reason, process.end_ns);
+  return moment_at_end(process.end_reason, process.end_ns);
 }
 
 bool ReportsByProcess::add(FoundReport report) {

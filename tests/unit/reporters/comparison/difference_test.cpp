@@ -17,7 +17,7 @@ FingerprintedLeak leak(std::uint64_t count, std::uint64_t bytes, std::string whe
           .where = where};
 }
 
-const LeaksByFingerprint before = {
+const LeaksByFingerprint first_leaks = {
     {"same", leak(2, 200)}, {"more bytes", leak(2, 200)}, {"more allocations", leak(2, 200)},
     {"less", leak(2, 200)}, {"gone", leak(1, 50)},
 };
@@ -37,7 +37,7 @@ std::string names(const std::vector<ChangedLeak>& leaks) {
 }
 
 TEST(Differences, are_new_grown_smaller_and_gone_leaks_the_largest_first) {
-  const Difference difference = difference_of(before, now);
+  const Difference difference = difference_of(first_leaks, now);
   EXPECT_EQ(names(difference.added), "large;small;");
   EXPECT_EQ(names(difference.grown), "more bytes;more allocations;");
   EXPECT_EQ(names(difference.shrunk), "less;");
@@ -46,8 +46,8 @@ TEST(Differences, are_new_grown_smaller_and_gone_leaks_the_largest_first) {
 }
 
 TEST(Differences, in_text_have_sums_and_a_line_for_each_leak) {
-  const std::string text =
-      difference_text("old.json", before, now, difference_of(before, now), 1, Style(false));
+  const std::string text = difference_text("old.json", first_leaks, now,
+                                           difference_of(first_leaks, now), 1, Style(false));
   EXPECT_EQ(text,
             "COMPARED WITH old.json: 6.3 KiB in 10 allocations not freed, before 850 B in 9 "
             "allocations\n"
@@ -77,26 +77,26 @@ TEST(Differences, are_growth_if_either_figure_has_grown) {
 }
 
 TEST(Differences, do_not_take_suppressed_leaks_for_gone_ones) {
-  const Difference difference = difference_of(before, {}, {"gone", "same"});
+  const Difference difference = difference_of(first_leaks, {}, {"gone", "same"});
   EXPECT_EQ(difference.suppressed, 2u);
   EXPECT_EQ(names(difference.gone), "less;more allocations;more bytes;");
-  EXPECT_NE(difference_text("old.json", before, {}, difference, 10, Style(false))
+  EXPECT_NE(difference_text("old.json", first_leaks, {}, difference, 10, Style(false))
                 .find("old.json: no leaks, before 850 B in 9 allocations\n  leaks: 2 suppressed "
                       "now, 3 gone\n"),
             std::string::npos);
 }
 
 TEST(Differences, are_none_between_equal_leaks) {
-  EXPECT_EQ(
-      difference_text("old.json", before, before, difference_of(before, before), 10, Style(false)),
-      "COMPARED WITH old.json: 850 B in 9 allocations not freed, before 850 B in 9 "
-      "allocations\n"
-      "  leaks: 5 unchanged\n");
+  EXPECT_EQ(difference_text("old.json", first_leaks, first_leaks,
+                            difference_of(first_leaks, first_leaks), 10, Style(false)),
+            "COMPARED WITH old.json: 850 B in 9 allocations not freed, before 850 B in 9 "
+            "allocations\n"
+            "  leaks: 5 unchanged\n");
 }
 
 GateOutcome outcome(Gate gate, const LeaksByFingerprint& leaks,
                     std::optional<std::string> doubt = {}) {
-  return judge(gate, leaks, difference_of(before, leaks), doubt);
+  return judge(gate, leaks, difference_of(first_leaks, leaks), doubt);
 }
 
 TEST(Gates, fail_on_what_they_are_asked_for_and_name_the_largest) {
@@ -112,15 +112,15 @@ TEST(Gates, fail_on_what_they_are_asked_for_and_name_the_largest) {
 
 TEST(Gates, pass_without_such_leaks) {
   EXPECT_EQ(outcome({.on_leak = FailingLeaks::all}, {}).line, "OK: no leaks");
-  EXPECT_EQ(outcome({.on_new = true, .on_growth = true}, before).line,
+  EXPECT_EQ(outcome({.on_new = true, .on_growth = true}, first_leaks).line,
             "OK: 5 leaks, none grown, none new");
-  EXPECT_FALSE(outcome({.on_new = true, .on_growth = true}, before).failed);
+  EXPECT_FALSE(outcome({.on_new = true, .on_growth = true}, first_leaks).failed);
   EXPECT_FALSE(outcome({.on_growth = true}, {{"other", leak(1, 1)}}).failed);
   EXPECT_FALSE(outcome({.on_new = true}, {{"less", leak(9, 900)}}).failed);
 }
 
 TEST(Gates, fail_if_leaks_may_be_missing) {
-  const GateOutcome doubtful = outcome({.on_new = true}, before, "ci.json: records were lost");
+  const GateOutcome doubtful = outcome({.on_new = true}, first_leaks, "ci.json: records were lost");
   EXPECT_TRUE(doubtful.failed);
   EXPECT_EQ(doubtful.line,
             "FAIL: 5 leaks, none new, but leaks may be missing: ci.json: records were lost");

@@ -8,7 +8,7 @@
 namespace cuwarden {
 namespace {
 
-const char* const program = "/home/u/app";
+const char* const program_path = "/home/u/app";
 const char* const runtime = "/usr/local/cuda/lib64/libcudart.so.13";
 const char* const driver = "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05";
 
@@ -19,16 +19,17 @@ GroupLabel label(std::string_view api, std::vector<NamedFrame> frames) {
 }
 
 TEST(Labels, a_runtime_call_that_was_hooked_keeps_its_name) {
-  EXPECT_EQ(label("cudaMallocHost", {{1, program, "main"}}).api, "cudaMallocHost");
+  EXPECT_EQ(label("cudaMallocHost", {{1, program_path, "main"}}).api, "cudaMallocHost");
 }
 
 TEST(Labels, a_driver_call_inside_a_static_runtime_gets_the_outermost_runtime_name) {
-  const GroupLabel result = label("cuMemAlloc_v2", {{1, program, "libcudart_static_0053c1d3"},
-                                                    {1, program, "cudart::driverHelper(void**)"},
-                                                    {1, program, "cudaMallocPitch"},
-                                                    {1, program, "cudaMalloc"},
-                                                    {1, program, "load(Mesh&)"},
-                                                    {1, program, "main"}});
+  const GroupLabel result =
+      label("cuMemAlloc_v2", {{1, program_path, "libcudart_static_0053c1d3"},
+                              {1, program_path, "cudart::driverHelper(void**)"},
+                              {1, program_path, "cudaMallocPitch"},
+                              {1, program_path, "cudaMalloc"},
+                              {1, program_path, "load(Mesh&)"},
+                              {1, program_path, "main"}});
   EXPECT_EQ(result.api, "cudaMalloc");
   EXPECT_EQ(result.module, 1u);
 }
@@ -37,21 +38,22 @@ TEST(Labels, a_driver_call_inside_a_shared_runtime_gets_the_runtime_name) {
   const GroupLabel result = label("cuMemAllocAsync_ptsz", {{3, driver, ""},
                                                            {2, runtime, ""},
                                                            {2, runtime, "cudaMallocAsync_ptsz"},
-                                                           {1, program, "main"}});
+                                                           {1, program_path, "main"}});
   EXPECT_EQ(result.api, "cudaMallocAsync");
   EXPECT_EQ(result.module, 1u);
 }
 
 TEST(Labels, a_runtime_name_further_out_than_the_programs_frames_does_not_count) {
-  EXPECT_EQ(label("cuMemAlloc_v2", {{1, program, "pool()"}, {1, program, "cudaMalloc"}}).api,
-            "cuMemAlloc_v2");
+  EXPECT_EQ(
+      label("cuMemAlloc_v2", {{1, program_path, "pool()"}, {1, program_path, "cudaMalloc"}}).api,
+      "cuMemAlloc_v2");
 }
 
 constexpr const char* template_name = "cudaError cudaMalloc<float>(float**, unsigned long)";
 
 TEST(Labels, a_template_of_the_programs_own_is_not_the_runtime) {
   const GroupLabel result =
-      label("cuMemAlloc_v2", {{1, program, template_name, "/home/u/cudaMalloc.hpp"}});
+      label("cuMemAlloc_v2", {{1, program_path, template_name, "/home/u/cudaMalloc.hpp"}});
   EXPECT_EQ(result.api, "cuMemAlloc_v2");
   EXPECT_EQ(result.module, 1u);
 }
@@ -59,12 +61,12 @@ TEST(Labels, a_template_of_the_programs_own_is_not_the_runtime) {
 TEST(Labels, a_frame_of_cudas_headers_is_not_the_programs) {
   const GroupLabel result = label(
       "cudaMalloc", {{1, "/home/u/libwrapper.so", template_name, "/opt/x/include/cuda_runtime.h"},
-                     {2, program, "main", "/home/u/main.cpp"}});
+                     {2, program_path, "main", "/home/u/main.cpp"}});
   EXPECT_EQ(result.module, 2u);
 }
 
 TEST(Labels, code_in_no_module_is_passed_over) {
-  EXPECT_EQ(label("cuMemAlloc_v2", {{0, "", ""}, {1, program, "main"}}).module, 1u);
+  EXPECT_EQ(label("cuMemAlloc_v2", {{0, "", ""}, {1, program_path, "main"}}).module, 1u);
   EXPECT_EQ(label("cuMemAlloc_v2", {{0, "", ""}}).module, 0u);
 }
 
@@ -92,10 +94,10 @@ TEST(CudaFrames, headers_of_the_toolkit_are_told_from_those_of_the_program) {
 }
 
 TEST(CudaFrames, without_a_file_a_template_is_known_by_the_name_of_an_entry) {
-  EXPECT_TRUE(is_cuda_frame(program, template_name, ""));
-  EXPECT_FALSE(is_cuda_frame(program, "cudaError cudaAllocateAll<float>(float**)", ""));
-  EXPECT_FALSE(is_cuda_frame(program, "cudaError allocate(void**)", ""));
-  EXPECT_TRUE(is_cuda_frame(program, "thrust::mr::allocate()", "/opt/include/thrust/mr.h"));
+  EXPECT_TRUE(is_cuda_frame(program_path, template_name, ""));
+  EXPECT_FALSE(is_cuda_frame(program_path, "cudaError cudaAllocateAll<float>(float**)", ""));
+  EXPECT_FALSE(is_cuda_frame(program_path, "cudaError allocate(void**)", ""));
+  EXPECT_TRUE(is_cuda_frame(program_path, "thrust::mr::allocate()", "/opt/include/thrust/mr.h"));
 }
 
 TEST(CudaFrames, libraries_are_known_by_their_file_names) {

@@ -8,18 +8,20 @@
 #include <utility>
 
 #include "reporters/words/wall_clock.hpp"
+#include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::uint64_t one_mib = std::uint64_t{1} << 20, one_second = 1'000'000'000;
+using test::mib;
+using test::second_ns;
 
 // A report about a process that ran for 20 s and ended by itself.
 class HeadlineTest : public testing::Test {
  protected:
   HeadlineTest() {
     report.process.start = "2026-11-20T08:00:00.000000000Z";
-    report.process.end_ns = 20 * one_second;
+    report.process.end_ns = 20 * second_ns;
     report.process.end_reason = "exit";
     report.process.exit_status = 0;
     report.totals.push_back({.kind = "device",
@@ -57,10 +59,10 @@ class HeadlineTest : public testing::Test {
     if (std::string(kind) == "device") row.device = 0;
     row.api = "cudaMalloc";
     row.count = count;
-    row.bytes = count * one_mib;
+    row.bytes = count * mib;
     row.growth = "one_time";
     report.leaks.count = *report.leaks.count + count;
-    report.leaks.bytes = *report.leaks.bytes + count * one_mib;
+    report.leaks.bytes = *report.leaks.bytes + count * mib;
     return report.leak_groups.emplace_back(std::move(row));
   }
 
@@ -68,10 +70,10 @@ class HeadlineTest : public testing::Test {
   model::Incident& add_incident(std::uint64_t since_start, const char* function) {
     model::Incident row;
     row.id = static_cast<model::Id>(report.incidents.size() + 1);
-    row.time_ns = row.last_ns = since_start * one_second;
+    row.time_ns = row.last_ns = since_start * second_ns;
     row.api = "cudaMalloc";
     row.kind = "device";
-    row.bytes = 8 * one_mib;
+    row.bytes = 8 * mib;
     row.device = 0;
     row.stack = add_stack("/src/solver.cpp", 7, function);
     row.result = "CUDA_ERROR_OUT_OF_MEMORY";
@@ -92,7 +94,7 @@ class HeadlineTest : public testing::Test {
   Headline headline() const { return headline_of(IndexedReport(report)); }
   std::string clock(std::uint64_t since_start) const {
     return time_of_day(*parse_iso_8601(report.process.start) +
-                       static_cast<std::int64_t>(since_start * one_second));
+                       static_cast<std::int64_t>(since_start * second_ns));
   }
 
   model::Report report;
@@ -139,13 +141,13 @@ TEST_F(HeadlineTest, names_the_line_of_lost_memory_before_larger_memory_that_gro
             "cache.cpp:41 in collect, growing");
   model::LeakGroup& lost = add_leak("device", 2, "insert");
   lost.lost_count = 2;
-  lost.lost_bytes = 2 * one_mib;
+  lost.lost_bytes = 2 * mib;
   EXPECT_EQ(headline().line(),
             "LEAK: 2.0 MiB lost: 2 allocations of device memory (GPU 0), made at cache.cpp:41 in "
             "insert");
   EXPECT_FALSE(headline().advice.empty());
   report.leak_groups.back().lost_count = 1;
-  report.leak_groups.back().lost_bytes = one_mib;
+  report.leak_groups.back().lost_bytes = mib;
   EXPECT_TRUE(headline().line().starts_with("LEAK: 1.0 MiB lost: 1 of 2 allocations of "))
       << headline().line();
 }
@@ -158,7 +160,7 @@ TEST_F(HeadlineTest, a_failed_request_has_its_moment_its_line_its_cause_and_the_
                               ", 5.0 s into the run: cudaMalloc of 8.0 MiB (GPU 0) failed at "
                               "solver.cpp:7 in solve");
   EXPECT_EQ(shown.cause, "this process holds it (device_full_own)");
-  report.incident_facts.push_back({1, "free_bytes", 3 * one_mib});
+  report.incident_facts.push_back({1, "free_bytes", 3 * mib});
   EXPECT_TRUE(headline().line().ends_with(
       " of 8.0 MiB (GPU 0) failed with 3.0 MiB free at solver.cpp:7 in solve"))
       << headline().line();
@@ -170,7 +172,7 @@ TEST_F(HeadlineTest, is_about_the_request_that_failed_last) {
   add_incident(15, "late");
   add_incident(5, "early");
   EXPECT_EQ(headline().incident, 1u);
-  report.incidents[1].last_ns = 18 * one_second;
+  report.incidents[1].last_ns = 18 * second_ns;
   EXPECT_EQ(headline().incident, 2u);
 }
 
@@ -180,11 +182,11 @@ TEST_F(HeadlineTest, names_the_holder_that_grows_before_a_larger_one) {
   large.incident = 1;
   large.kind = "device";
   large.count = 1;
-  large.bytes = 100 * one_mib;
+  large.bytes = 100 * mib;
   large.stack = add_stack("/src/model.cpp", 3, "load");
   model::IncidentHolder growing = large;
-  growing.bytes = 20 * one_mib;
-  growing.growth_bytes_per_minute = one_mib;
+  growing.bytes = 20 * mib;
+  growing.growth_bytes_per_minute = mib;
   growing.stack = add_stack("/src/cache.cpp", 41, "insert");
   report.incident_holders = {large};
   EXPECT_TRUE(headline().cause.ends_with(
@@ -211,9 +213,9 @@ TEST_F(HeadlineTest, memory_that_grows_comes_before_a_loss_of_a_hundredth) {
   add_leak("device", 200, "collect").growth = "growing";
   model::LeakGroup& lost = add_leak("device", 3, "insert");
   lost.lost_count = 1;
-  lost.lost_bytes = one_mib;
+  lost.lost_bytes = mib;
   EXPECT_EQ(headline().title, "LEAK");
-  report.leak_groups.front().bytes = 300 * one_mib;
+  report.leak_groups.front().bytes = 300 * mib;
   EXPECT_EQ(headline().title, "GROWING MEMORY");
 }
 
@@ -239,13 +241,13 @@ TEST_F(HeadlineTest, a_kill_long_after_a_failure_is_told_as_a_kill) {
   add_incident(5, "solve");
   kill(SIGTERM);
   EXPECT_EQ(headline().title, "OUT OF MEMORY");
-  report.process.end_ns = 2 * 3600 * one_second;
+  report.process.end_ns = 2 * 3600 * second_ns;
   EXPECT_EQ(headline().title, "KILLED");
 }
 
 TEST_F(HeadlineTest, a_cgroup_far_from_its_limit_was_not_the_reason_of_a_kill) {
   kill(SIGKILL);
-  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * one_mib, 100 * one_mib, 1};
+  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * mib, 100 * mib, 1};
   EXPECT_EQ(headline().title, "KILLED");
 }
 
@@ -263,7 +265,7 @@ TEST_F(HeadlineTest, a_killed_process_is_named_by_its_signal_with_what_was_suspi
 
 TEST_F(HeadlineTest, tells_a_kill_for_lack_of_host_memory_from_other_kills) {
   kill(SIGKILL);
-  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * one_mib, 256 * one_mib, 1};
+  report.memory_cgroup = model::MemoryCgroup{"/sys/fs/cgroup/job", 256 * mib, 256 * mib, 1};
   add_leak("device", 9, "load");
   add_leak("pinned", 4, "stage");
   EXPECT_EQ(headline().line(), "KILLED BY THE OOM KILLER at " + clock(20) +

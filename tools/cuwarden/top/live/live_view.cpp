@@ -15,7 +15,7 @@
 namespace cuwarden {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr int redraw_ms = 1000;
 constexpr int preliminary_ms = 50;  // time between two views while names are being looked up
@@ -79,16 +79,17 @@ class LiveView {
 int show_live(Terminal& terminal, pid_t pid, std::unique_ptr<LedgerFile> file) {
   LiveView view(pid, std::move(file));
   const bool colour = wants_colour(STDOUT_FILENO), ascii = wants_ascii();
-  auto next = Clock::now();
+  auto next = SteadyClock::now();
   for (;;) {
-    const auto now = Clock::now();
+    const auto now = SteadyClock::now();
     if (now >= next) {
       view.tick();
       next = now + std::chrono::milliseconds(redraw_ms);
     }
     const TerminalSize size = terminal.size();
     terminal.draw(view.text({size.columns, size.rows, colour, ascii}));
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(next - SteadyClock::now());
     const long longest = view.is_preliminary() ? preliminary_ms : redraw_ms;
     const Terminal::Event event =
         terminal.wait(static_cast<int>(std::clamp<long>(left.count() + 1, 0, longest)));
