@@ -13,7 +13,7 @@
 namespace cuwarden {
 
 // Looks up source lines and names of functions that reports lack. One object has one limit of time
-// and memory for all its reports together, from the first report on. What exceeds it stays missing.
+// and memory for all its reports together, from the first report on. Names beyond it stay missing.
 class ReportNames {
  public:
   // `symbol_folders`: paths of folders with debug files (--symbols); empty: none. A file there with

@@ -31,6 +31,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +59,20 @@ std::size_t free_bytes() {
   std::size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
   return free;
+}
+
+// Takes device memory, for good, until less than `leave` and 2 MiB more are free. Memory of a
+// process that has ended comes back to the device a moment later, and is taken, too.
+void fill_device(std::size_t leave) {
+  for (bool has_taken = true; has_taken;) {
+    has_taken = false;
+    for (std::size_t block = 1024 * kMiB; block >= 2 * kMiB; block /= 2) {
+      void* taken = nullptr;
+      while (free_bytes() >= block + leave && cudaMalloc(&taken, block) == cudaSuccess)
+        has_taken = true;
+    }
+    if (has_taken) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
 }
 
 cudaMemPool_t own_pool = nullptr;
@@ -332,15 +347,7 @@ int main(int argc, char** argv) {
   const std::size_t count = number("count", 1);
   if (is("make", "own") || is("make", "shared") || is("make", "limited") || is("make", "current"))
     make_own_pool();
-  std::vector<void*> filling;
-  if (options.count("leave") != 0) {
-    for (std::size_t block = 1024 * kMiB; block >= 2 * kMiB; block /= 2) {
-      void* more = nullptr;
-      while (free_bytes() >= block + number("leave", 0) * kMiB &&
-             cudaMalloc(&more, block) == cudaSuccess)
-        filling.push_back(more);
-    }
-  }
+  if (options.count("leave") != 0) fill_device(number("leave", 0) * kMiB);
   const std::size_t before = free_bytes();
   std::vector<char*> all;
   for (std::size_t i = 0; i < count; ++i) {
