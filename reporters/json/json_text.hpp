@@ -7,9 +7,10 @@
 
 namespace cuwarden {
 
-// Returns the value as JSON in one line. Paths and names may have bytes that are not UTF-8: each
-// such byte becomes U+FFFD. If the text then has control characters (acts_on_a_terminal()), all
-// characters outside of ASCII, and DEL, are written as escapes.
+// Returns the value as JSON in one line. Paths and names may have bytes that are not UTF-8. Such a
+// byte becomes U+FFFD; the bytes of an incomplete character become one U+FFFD together. DEL and all
+// characters outside of ASCII are written as escapes if the text has any control character
+// (acts_on_a_terminal()).
 template <class Json>
 std::string json_text(const Json& value) {
   constexpr auto replace = Json::error_handler_t::replace;

@@ -31,10 +31,10 @@ HoldersByDevice holders_by_device(const model::MergedReport&);
 // it is the one that started last before the device was full.
 void find_holders(model::MergedReport&);
 
-// Sets the figures of a leak from its rows of the table `leaks_of_processes`, one for each process:
-// the sums, the number of processes, the named steps, and the least, median and most bytes of a
-// process. A sum is null if one of its figures is unknown. The least, median and most bytes are
-// null if the bytes of a process are unknown.
+// Sets the figures of a leak from its rows of the table `leaks_of_processes`, one row for each
+// process. Sums up counts, bytes and named steps, and counts the processes. A sum is null if a
+// figure in it is unknown. Finds the least, median and most bytes, and the process that stands out
+// (MergedLeak::outlier). These stay null without rows, or if any row's bytes are unknown.
 void sum_up(model::MergedLeak&, std::span<const model::LeakOfProcess>);
 
 }  // namespace cuwarden

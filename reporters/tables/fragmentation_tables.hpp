@@ -28,11 +28,11 @@ using Fragmentations = std::map<std::int32_t, Fragmentation>;
 // second parameter is the result of all_series(): the totals of each kind of memory on each device.
 ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                            const Fragmentations&);
-// Calls the last parameter, with a row of the report, for each part of each device's used memory:
-// at the device's last reading (cuMemGetInfo), and at each refused request of device memory.
-// Devices whose memory was not read at such a moment have no rows for it. The second parameter is
-// the result of all_series(): the totals of each kind of memory on each device. The fourth one is
-// the result of implicit_of_libraries().
+// Passes all rows of the report's table `accounts` to the last parameter. A row is a part of a
+// device's used memory: at the device's last reading (cuMemGetInfo), or at a refused request of its
+// memory. Devices whose used memory is not known at such a moment have no rows for it. The second
+// parameter is the result of all_series(): the totals of each kind of memory on each device. The
+// fourth one is the result of implicit_of_libraries(), and the fifth one the refused requests.
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
                   Put<model::AccountItem>);

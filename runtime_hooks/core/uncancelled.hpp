@@ -37,9 +37,10 @@ class [[nodiscard]] Uncancelled {
   static void end_left() noexcept {
     if (outermost_ == 0) return;
     int ours = 0;
-    // Before glibc 2.41, a jump out of libc's open or read leaves the thread's cancellation type
+    // A jump out of libc's open or read (before glibc 2.41) leaves the thread's cancellation type
     // asynchronous. The thread would then be cancelled anywhere, even in a noexcept function. The
-    // type was deferred before the jump: a thread of asynchronous type must not call CUDA at all.
+    // type before the jump was PTHREAD_CANCEL_DEFERRED, because a thread of asynchronous type must
+    // not call CUDA at all.
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &ours);
     pthread_setcancelstate(outermost_ - 1, &ours);
     outermost_ = 0;

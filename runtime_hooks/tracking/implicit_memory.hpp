@@ -76,8 +76,8 @@ class ImplicitMemory {
     constexpr std::uint64_t at_start_ns = 4'000'000, share = 1000;
     return reading_ns_.load(std::memory_order_relaxed) < at_start_ns + now_ns / share;
   }
-  // Adds the time that a reading of a device's free memory took to the sum by which may_read()
-  // limits further readings.
+  // Counts one reading of a device's free memory, which took `ns` nanoseconds. may_read() limits
+  // further readings by the sum of these times, over all devices.
   void reading_took(std::uint64_t ns) noexcept {
     reading_ns_.fetch_add(ns, std::memory_order_relaxed);
   }

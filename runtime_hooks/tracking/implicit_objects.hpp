@@ -77,7 +77,8 @@ class GivenBack {
     known_.fetch_add(known, std::memory_order_relaxed);
     given_.fetch_add(std::min(known, given), std::memory_order_relaxed);
   }
-  // Returns how many of an object's `known` bytes its end is likely to give back.
+  // Returns an estimate of the bytes that the driver gives back at an object's end; at most
+  // `known`. `known`: bytes that the object has, as far as they are known.
   std::uint64_t likely(std::uint64_t known) const noexcept {
     const std::uint64_t given =
                             given_.load(std::memory_order_relaxed) + (is_all_ ? presumed_bytes : 0),

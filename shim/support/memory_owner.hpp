@@ -9,9 +9,9 @@
 
 namespace cuwarden::shim {
 
-// Tells if the calling process owns the memory that it runs in. A process does not own its memory
-// if it runs in its parent's (vfork), or is a forked child that has not yet called take_over().
-// There is one object in a process.
+// Tells if the calling process owns the memory that it runs in. A child of vfork does not, since it
+// runs in its parent's memory. A forked child runs in a copy, but owns it only after take_over():
+// until then, the copy holds what the parent recorded. There is one object in a process.
 class MemoryOwner {
  public:
   // Marks the memory that the caller runs in as the calling process's. The mark is a page that the

@@ -16,8 +16,9 @@ namespace cuwarden::hooks {
 // asked for it.
 class ImplicitSpan {
  public:
-  // `call` is the program's call whose hook makes the driver call to be measured. It must outlive
-  // this object. The constructor measures nothing; begin() does.
+  // `call`: the program's call of a hooked function; must outlive this object. The function's hook
+  // calls the driver, and that call of the driver is measured. The constructor measures nothing:
+  // begin() begins the measurement.
   explicit ImplicitSpan(HookedCall& call) noexcept : call_(call) {}
   // Ends a measurement that is still under way, without a result.
   ~ImplicitSpan();

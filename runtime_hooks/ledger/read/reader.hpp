@@ -58,7 +58,8 @@ class Reader {
   std::optional<DeviceView> device(std::uint64_t row) const noexcept;
   // Returns the incident (refused requests) in this row; null: unused or damaged.
   std::optional<IncidentView> incident(std::uint64_t row) const noexcept;
-  // Returns this row of the table of groups with much memory at a refusal; null: unused or damaged.
+  // Returns this row of the table of groups of allocations that held much memory when a request was
+  // refused; null: unused or damaged.
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   // Returns this row of the table of other processes at a refusal; null: unused or damaged.
   std::optional<IncidentProcessView> incident_process(std::uint64_t row) const noexcept;
@@ -105,7 +106,8 @@ class Reader {
   // Returns the row at `index` of this table; null if the table has no row in use there.
   template <class Row>
   const Row* row(RegionId, std::uint64_t index) const noexcept;
-  // Returns the row at `index` of this table; null if the row is unused, or not completely written.
+  // Returns the row at `index` of the table `RegionId`, whose rows have the type `Row`. Null if the
+  // table has no row in use there, or if the row is not completely written.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
   // Returns a text of the strings region. The result is empty if the reference is damaged, or if

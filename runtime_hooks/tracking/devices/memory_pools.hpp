@@ -79,11 +79,11 @@ class MemoryPools {
                                       std::uint64_t live_in_graphs,
                                       std::uint64_t live_in_pools) noexcept;
 
-  // Makes the memory pools and graphs of the device give memory that no allocation uses back to the
-  // device. Returns false, with nothing done, if used_on() was not called for the device, or if the
-  // driver does not say what the pools and graphs keep. Also returns false if the pools had no
-  // unused memory and the graphs no memory at all. Otherwise returns true, even if nothing came
-  // back.
+  // Makes the driver return to the device the memory of its memory pools and graphs that no
+  // allocation uses. Returns true if that was tried, even if nothing came back. Returns false, with
+  // nothing done, if used_on() was not called for the device, or if the driver does not say what
+  // the pools and graphs keep. Returns false, with nothing done, also if both are true: no pool has
+  // unused memory, and graphs have no memory at all.
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:

@@ -53,10 +53,10 @@ void set_colours(Colours);
 // alone (set_colours()). With Colours::automatic, the descriptor must be a terminal, TERM must not
 // be "dumb", and NO_COLOR must be unset or empty.
 bool wants_colour(int descriptor);
-// Returns the number of columns into which a text for the descriptor should fit; 0: any number.
-// This is the value of the variable COLUMNS if it is 20 or more. Otherwise it is the terminal's
-// width, raised to 60 or lowered to 200, and 100 for a regular file. A pipe or a device has 0,
-// since programs that read lines expect whole ones.
+// Returns the number of columns into which a text for the descriptor should fit; 0: any number. The
+// variable COLUMNS decides if its value is from 20 to 2^20. Otherwise, a terminal has its own
+// width, but at least 60 and at most 200 columns. A regular file has 100. A pipe, another device or
+// a terminal of unknown width has 0, since programs that read lines expect whole ones.
 std::size_t columns_for(int descriptor);
 // True if output should have ASCII characters only, because the user's locale is none of UTF-8. The
 // locale is the first of LC_ALL, LC_CTYPE and LANG that is not empty. False if all are unset or

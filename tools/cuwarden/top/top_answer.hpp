@@ -32,8 +32,9 @@ struct WatchedProcess {
 // Returns an answer (all that `cuwarden top` shows at one moment) with cuwarden's version and the
 // present time, but without processes.
 TopAnswer new_answer();
-// Adds rows to the answer of `cuwarden top`: one for the process, one for each of its devices, and
-// one with the totals of each kind of memory on each device. Adds no call stacks.
+// Adds the rows of a process to the answer of `cuwarden top`. The process gets one row, and each of
+// its devices gets one. Each kind of memory on each device also gets one, with the kind's totals
+// there. Adds no call stacks.
 void add_process(const WatchedProcess&, TopAnswer&);
 // Returns the row of a group of the process: all allocations with one call stack, function, kind of
 // memory and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and

@@ -24,7 +24,8 @@ void* query_driver(const char* name, int version, bool per_thread);
 bool per_thread_default();
 
 // While the object exists, per_thread_default() returns in this thread the value that the
-// constructor got. Each exported function of the runtime makes one at its start.
+// constructor got. Each exported function of the runtime that may use the default stream makes one
+// at its start.
 class PerThreadDefault {
  public:
   // `per_thread`: true if the default stream is to be the thread's own, false for the legacy one.

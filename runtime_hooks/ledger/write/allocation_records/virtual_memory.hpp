@@ -123,7 +123,8 @@ class VirtualMemory {
   void remember(const Pending&) noexcept;
   // Forgets the oldest changes of records in the ring `pending_`, until at most 4096 are left.
   void trim() noexcept;
-  // Returns the change of a record with this sequence number, which is in [oldest_, newest_).
+  // Returns the entry of the ring `pending_` for the change with this sequence number. `sequence`
+  // must be in [oldest_, newest_).
   Pending& pending(std::uint64_t sequence) noexcept {
     return static_cast<Pending*>(pending_.data())[sequence & (pending_capacity_ - 1)];
   }
