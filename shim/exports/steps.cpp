@@ -11,20 +11,17 @@ namespace cuwarden::shim {
 void begin_step(std::string_view name) noexcept {
   const ErrnoGuard keep;
   if (!Process::get().enabled()) return;
-  const pid_t owner = Process::get().owner();
   ledger::Writer* const ledger = Process::get().ledger();
-  if (ledger != nullptr) ledger->steps.begin(name);
-  if (ledger == nullptr || !name.empty()) steps_under_way.begin(owner, name, ledger != nullptr);
-  if (ledger != nullptr) return;
-  // Recording may have begun meanwhile.
-  if (ledger::Writer* const made = Process::get().ledger()) steps_under_way.hand_over(owner, *made);
+  if (ledger != nullptr && name.empty())
+    ledger->steps.begin(name);
+  else
+    steps_under_way.begin(Process::get().owner(), name, [] { return Process::get().ledger(); });
 }
 
 void end_named_step() noexcept {
   const ErrnoGuard keep;
   if (!Process::get().enabled()) return;
-  if (ledger::Writer* const ledger = Process::get().ledger()) ledger->steps.end_name();
-  steps_under_way.end_name(Process::get().owner());
+  steps_under_way.end_name(Process::get().owner(), [] { return Process::get().ledger(); });
 }
 
 }  // namespace cuwarden::shim

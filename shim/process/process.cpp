@@ -158,13 +158,11 @@ hooks::Session* Process::start() noexcept {
         },
         &made);
     --hooks::call_state.driver_depth;
-    if (made != nullptr) {
-      state_.store(State::recording, std::memory_order_release);
-      // Other threads have counted the steps that they marked meanwhile.
-      steps_under_way.hand_over(owner(), *ledger_);
-    } else {
+    if (made != nullptr)
+      steps_under_way.hand_over(
+          owner(), *ledger_, [this] { state_.store(State::recording, std::memory_order_release); });
+    else
       turn_off();
-    }
     futex_wake_all(state_);
     return made;
   }
@@ -277,7 +275,6 @@ hooks::Session* Process::start_recording() noexcept {
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
-    steps_under_way.hand_over(owner(), *ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
     if (settings.frameworks) interpreter_calls.turn_on();

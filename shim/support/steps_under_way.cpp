@@ -43,24 +43,38 @@ void StepsUnderWay::adopt(pid_t self) noexcept {
   last_ns_ = 0;
 }
 
-void StepsUnderWay::begin(pid_t self, std::string_view name, bool is_recorded) noexcept {
-  const Held held(*this, self);
-  if (!held) return;
-  if (!name.empty()) name_length_ = ledger::kept_step_name(name).copy(name_, sizeof name_);
-  if (is_recorded) return;
-  last_ns_ = tick_ns();
-  ++count_;
+void StepsUnderWay::begin(pid_t self, std::string_view name, FindLedger ledger) noexcept {
+  ledger::Writer* made = nullptr;
+  {
+    const Held held(*this, self);
+    made = ledger();
+    if (held && !name.empty())
+      name_length_ = ledger::kept_step_name(name).copy(name_, sizeof name_);
+    if (held && made == nullptr) {
+      last_ns_ = tick_ns();
+      ++count_;
+    }
+  }
+  if (made != nullptr) made->steps.begin(name);
 }
 
-void StepsUnderWay::end_name(pid_t self) noexcept {
-  if (const Held held(*this, self); held) name_length_ = 0;
+void StepsUnderWay::end_name(pid_t self, FindLedger ledger) noexcept {
+  ledger::Writer* made = nullptr;
+  {
+    const Held held(*this, self);
+    made = ledger();
+    if (held) name_length_ = 0;
+  }
+  if (made != nullptr) made->steps.end_name();
 }
 
-void StepsUnderWay::hand_over(pid_t self, ledger::Writer& ledger) noexcept {
+// No other thread knows the ledger before `publish`, so nothing is waited for here.
+void StepsUnderWay::hand_over(pid_t self, ledger::Writer& ledger,
+                              FunctionRef<void()> publish) noexcept {
   const Held held(*this, self);
-  if (!held) return;
-  const std::uint64_t count = std::exchange(count_, 0);
+  const std::uint64_t count = held ? std::exchange(count_, 0) : 0;
   if (count != 0) ledger.steps.add({count, last_ns_, std::string_view(name_, name_length_)});
+  publish();
 }
 
 }  // namespace cuwarden::shim

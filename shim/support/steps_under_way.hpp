@@ -1,4 +1,4 @@
-// Steps that the program marks before its ledger exists.
+// Steps that the program marks before recording has begun.
 #pragma once
 
 #include <sys/types.h>
@@ -8,29 +8,36 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/ledger/format/step_layout.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
 namespace cuwarden::shim {
 
-// Counts the steps that the program marks before its first CUDA call, when there is no ledger yet,
-// and stores the latest name of a step. A forked child goes on in the parent's named step (such as
-// a test), which counts as the child's first step. All threads may call the functions at any time.
-// A function waits some milliseconds at most for another thread, and then does nothing. The
-// parameter `self` of all functions is the pid of the calling process.
+// Counts the steps that the program marks before recording begins at its first CUDA call, and
+// stores the latest name of a step. A forked child goes on in the parent's named step (such as a
+// test), which counts as the child's first step. All threads may call the functions at any time. A
+// function waits some milliseconds at most for another thread. If it waits in vain, a step that is
+// not recorded is not counted.
+//
+// Parameters of the functions: `self` is the pid of the calling process. `ledger` returns the
+// ledger if the process records, else null. It is called while no other thread is in a function of
+// the object, so that each step is counted either here or in the ledger.
 class StepsUnderWay {
  public:
-  // Counts a step that begins now, unless the ledger counts it (`is_recorded`), and stores its
-  // name. `name`: the step's name; empty: it has none, and the stored name stays. `self`: pid of
-  // the calling process.
-  void begin(pid_t self, std::string_view name, bool is_recorded) noexcept;
-  // Forgets the latest name of a step, because that step has ended. `self`: pid of the calling
-  // process.
-  void end_name(pid_t self) noexcept;
-  // Adds the steps that were counted here to the ledger, which has just been made, with the latest
-  // name. The count is then 0 until begin() counts another step, as in a forked child. `self`: pid
-  // of the calling process.
-  void hand_over(pid_t self, ledger::Writer&) noexcept;
+  using FindLedger = FunctionRef<ledger::Writer*()>;  // type of the parameters `ledger`
+
+  // Stores the name of a step that begins now, and has the ledger record the step. Without a
+  // ledger, counts the step here. `name`: the step's name; empty: it has none, and the stored name
+  // stays.
+  void begin(pid_t self, std::string_view name, FindLedger ledger) noexcept;
+  // Forgets the latest name of a step, because that step has ended, and has the ledger record its
+  // end.
+  void end_name(pid_t self, FindLedger ledger) noexcept;
+  // Adds the steps that were counted here to the ledger, with the latest name. The count is then 0
+  // until begin() counts another step, as in a forked child. Then calls `publish`, from which on
+  // the parameters `ledger` of the other functions return the ledger.
+  void hand_over(pid_t self, ledger::Writer&, FunctionRef<void()> publish) noexcept;
 
  private:
   class Held;
@@ -50,7 +57,7 @@ class StepsUnderWay {
   // The latest name of a step, without a zero byte at its end.
   char name_[ledger::longest_step_name] = {};
 };
-// The process's steps from before its first CUDA call.
+// The process's steps from before recording has begun.
 extern constinit StepsUnderWay steps_under_way;
 
 }  // namespace cuwarden::shim

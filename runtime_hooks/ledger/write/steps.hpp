@@ -11,14 +11,14 @@
 
 namespace cuwarden::ledger {
 
-// Steps (parts of its work that repeat) that the program marked before the ledger was made.
+// Steps (parts of its work that repeat) that the program marked before recording began.
 struct EarlierSteps {
-  // Number of steps that were marked before the ledger was made; 0: none.
+  // Number of steps that were marked before recording began; 0: none.
   std::uint64_t count = 0;
-  // Beginning of the last step that was marked before the ledger was made: time of CLOCK_MONOTONIC
+  // Beginning of the last step that was marked before recording began: time of CLOCK_MONOTONIC
   // in nanoseconds. Without meaning if `count` is 0.
   std::uint64_t last_monotonic_ns = 0;
-  // Name of the last step that was marked before the ledger was made; empty: it has none. The text
+  // Name of the last step that was marked before recording began; empty: it has none. The text
   // is not owned.
   std::string_view last_name;
 };
@@ -33,7 +33,7 @@ class Steps {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.
   Steps(Storage& storage, ProcessTime& time) noexcept : storage_(storage), time_(time) {}
-  // Counts steps that were marked before the ledger was made. If the table has no row of a step
+  // Counts steps that were marked before recording began. If the table has no row of a step
   // yet, stores a row for the last of these steps, with its name.
   void add(const EarlierSteps&) noexcept;
   // Counts a step that begins now; it ends when the next step begins. A step gets a row if it has a

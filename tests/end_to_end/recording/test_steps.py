@@ -145,11 +145,6 @@ def test_no_step_is_lost_that_a_thread_marks_while_recording_begins(workspace):
         assert run.returncode == 0 and run.report["process"]["steps"] == run.last_line["steps"]
 
 
-def test_no_step_is_lost_that_a_thread_marks_while_recording_begins(workspace):
-    run = workspace.run([shimmed.program("steps_beside_the_first_call")])
-    assert run.returncode == 0 and run.report["process"]["steps"] == run.last_line["steps"]
-
-
 NVTX = shimmed.PROGRAMS / "nvtx_steps"
 needs_nvtx = pytest.mark.skipif(not NVTX.exists(), reason="the toolkit here has no header of NVTX")
 
