@@ -90,14 +90,14 @@ const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' 
 async function checkLook(page) {
   await checkWidth(page);
   // Opened rows and lists are read, too.
-  for (const closed of await page.locator('button.open').all()) if (await closed.isVisible()) { await closed.click(); break; }
+  for (const closed of await page.locator('button.open[aria-expanded="false"]').all()) if (await closed.isVisible()) { await closed.click(); break; }
   await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
   await page.waitForFunction(() => [...document.querySelectorAll('.notice > details')].every((details) => details.childElementCount > 1));
   await checkAccessibility(page);
   await checkWidth(page);
 }
 
-/** Checks the page in each window and with each colours, as tests within the given one. Opens it once. */
+/** Checks the page in all windows and colours, as subtests of the test `all`. Opens the page once. */
 export async function checkLooks(all, file) {
   await withPage(file, looks[0], async (page) => {
     for (const { width, colours } of looks) {
