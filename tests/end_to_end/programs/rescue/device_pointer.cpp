@@ -31,7 +31,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +39,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/end_to_end/programs/rescue/filling.hpp"
 
 namespace {
 
@@ -53,26 +54,6 @@ std::size_t number(const char* name, std::size_t otherwise) {
 bool is(const char* name, const char* value) {
   const auto found = options.find(name);
   return found != options.end() && found->second == value;
-}
-
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return free;
-}
-
-// Takes device memory, for good, until less than `leave` and 2 MiB more are free. Memory of a
-// process that has ended comes back to the device a moment later, and is taken, too.
-void fill_device(std::size_t leave) {
-  for (bool has_taken = true; has_taken;) {
-    has_taken = false;
-    for (std::size_t block = 1024 * kMiB; block >= 2 * kMiB; block /= 2) {
-      void* taken = nullptr;
-      while (free_bytes() >= block + leave && cudaMalloc(&taken, block) == cudaSuccess)
-        has_taken = true;
-    }
-    if (has_taken) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  }
 }
 
 cudaMemPool_t own_pool = nullptr;
