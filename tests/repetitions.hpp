@@ -2,24 +2,30 @@
 // LARGE_COUNTS is set, as `tools/test --full` does.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
 namespace cuwarden::test {
 
-// Returns how often a test repeats its work: `large` if the environment has LARGE_COUNTS, else
-// `daily`. A program that is built with a sanitizer repeats a fifth of `daily`, because each
-// repetition takes 5 to 20 times as long there.
-inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
-  if (std::getenv("LARGE_COUNTS") != nullptr) return large;
+// True in a program that is built with a sanitizer. Each repetition takes 5 to 20 times as long
+// there.
 #if defined(CUWARDEN_SANITIZED)
-  return daily / 5;
+inline constexpr bool is_sanitized = true;
 #else
-  return daily;
+inline constexpr bool is_sanitized = false;
 #endif
+
+// Returns how often a test repeats its work: `count`, or a fifth of it under a sanitizer, but at
+// least 1.
+constexpr std::uint64_t repetitions(std::uint64_t count) {
+  return is_sanitized ? std::max<std::uint64_t>(count / 5, 1) : count;
 }
-// Serves tests that do not repeat their work more often with LARGE_COUNTS.
-inline std::uint64_t repetitions(std::uint64_t daily) { return repetitions(daily, daily); }
+// Returns how often a test repeats its work: `large` if the environment has LARGE_COUNTS, also
+// under a sanitizer. Otherwise repetitions(daily).
+inline std::uint64_t repetitions(std::uint64_t daily, std::uint64_t large) {
+  return std::getenv("LARGE_COUNTS") != nullptr ? large : repetitions(daily);
+}
 
 // Returns the number that the variable `name` of the environment has; `otherwise` if it has none.
 inline std::uint64_t chosen(const char* name, std::uint64_t otherwise) {

@@ -40,8 +40,7 @@ struct Device {
 };
 
 // A part of a device's used bytes. The parts of one reading of the device add up to its used bytes.
-// The part `unexplained` is the rest. It may be below 0, for example if live memory grew after the
-// reading.
+// The part `unexplained` is the rest; it may be below 0 if live memory grew after the reading.
 struct AccountItem {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Id in the table `incidents` of the refused request at which the device was read for this part.

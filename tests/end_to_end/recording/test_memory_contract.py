@@ -1,7 +1,7 @@
-"""Checks the driver's promises about memory, with the driver alone and in each mode of CUWARDEN_POOL.
+"""Checks the driver's promises about memory, with the driver alone and in the modes of CUWARDEN_POOL.
 
-All assertions hold for the driver alone, too. The mode `off`, which only leaves out rescues, is
-checked if LARGE_COUNTS is set.
+All assertions hold for the driver alone, too. The mode `off` is checked only if LARGE_COUNTS is set,
+since in the mode `rescue`, too, the driver serves all requests that it can.
 """
 
 import os

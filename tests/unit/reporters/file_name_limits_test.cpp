@@ -73,6 +73,8 @@ TEST(ReportNames, bytes_that_are_no_letters_are_shortened_too) {
 
 TEST(ReportNames, a_folder_that_does_not_exist_yet_has_the_limit_of_the_one_above_it) {
   EXPECT_EQ(name_limit("/no-such-folder/below/it"), name_limit("/"));
+  EXPECT_EQ(name_limit("no-such-folder/below/it"), name_limit("."));
+  EXPECT_EQ(name_limit(""), name_limit("."));
   EXPECT_GE(name_limit("/"), 64u);
   EXPECT_LE(name_limit("/"), usual_name_limit);
 }

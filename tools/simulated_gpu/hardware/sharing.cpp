@@ -11,7 +11,7 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
-constexpr std::size_t kHostPage = 4096;
+constexpr std::size_t kHostPageBytes = 4096;
 
 // Descriptors of shared pages, by first address; guarded by the simulator's lock, which every
 // caller holds.
@@ -36,12 +36,12 @@ int share_pages(CUdeviceptr start, std::size_t size) {
     return -1;
   }
   // Only pages that were touched are copied: all others are zero on both sides.
-  std::vector<unsigned char> resident(size / kHostPage);
+  std::vector<unsigned char> resident(size / kHostPageBytes);
   if (mincore(old, size, resident.data()) != 0) resident.assign(resident.size(), 1);
   for (std::size_t page = 0; page < resident.size(); ++page) {
     if ((resident[page] & 1) == 0) continue;
-    std::memcpy(static_cast<char*>(copy) + page * kHostPage,
-                reinterpret_cast<char*>(start) + page * kHostPage, kHostPage);
+    std::memcpy(static_cast<char*>(copy) + page * kHostPageBytes,
+                reinterpret_cast<char*>(start) + page * kHostPageBytes, kHostPageBytes);
   }
   munmap(copy, size);
   if (mmap(old, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor,
