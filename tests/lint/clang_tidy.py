@@ -114,7 +114,9 @@ def main():
     left_out = [] if os.environ.get("TIDY_ALL") else [f"-{DEAR}"]
     passed = build / "clang-tidy-passed"
     passed.mkdir(exist_ok=True)
-    units = list(units_of(root, build))[part - 1 :: parts]
+    # The largest unit is in the first part, so that it does not begin last.
+    units = sorted(units_of(root, build), key=lambda unit: -sum(source.stat().st_size for source in unit[1]))
+    units = units[part - 1 :: parts]
     assert units, f"no units in {build}/compile_commands.json"
     contents, checked, failed = Contents(build), 0, 0
     rules = (root / ".clang-tidy").read_bytes() + Path(program).resolve().as_posix().encode()
