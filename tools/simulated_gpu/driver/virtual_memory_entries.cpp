@@ -193,7 +193,8 @@ CUresult cuMemMap(Locked& at, CUdeviceptr start, size_t size, size_t offset,
   PhysicalHandle* handle = physical_handles().find(value);
   if (handle == nullptr || flags != 0 || size == 0 || !aligned(start))
     return CUDA_ERROR_INVALID_VALUE;
-  if (offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // A handle is mapped whole or not at all.
+  // A handle is mapped whole or not at all.
+  if (offset != 0 || size < handle->size) return CUDA_ERROR_NOT_SUPPORTED;
   if (size != handle->size) return CUDA_ERROR_INVALID_VALUE;
   if (!at.sim.reserved(start) || !at.sim.reserved(start + size - 1))
     return CUDA_ERROR_INVALID_VALUE;
