@@ -1,11 +1,12 @@
 // Captures and graphs that allocate memory, and the driver's answers to odd requests.
 #include <unistd.h>
 
-#include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "tests/contract/driver_test.hpp"
 #include "tests/kernels_in_ptx.hpp"
+#include "tests/unit/temporary_folder.hpp"
 
 namespace cuwarden::contract {
 namespace {
@@ -255,11 +256,9 @@ TEST_F(MemoryFacts, a_copy_past_the_end_or_into_freed_memory_is_refused) {
 }
 
 TEST_F(MemoryFacts, code_is_loaded_from_a_file_and_a_missing_file_is_an_error) {
-  std::string path = testing::TempDir() + "module_XXXXXX";
-  const int file = mkstemp(path.data());
-  const std::string code = std::string(kernels::head) + ".visible .entry nothing() { ret; }\n";
-  ASSERT_EQ(write(file, code.data(), code.size()), static_cast<ssize_t>(code.size()));
-  close(file);
+  const TemporaryFolder folder;
+  const std::string path = std::string(folder.path()) + "/module";
+  std::ofstream(path) << kernels::head << ".visible .entry nothing() { ret; }\n";
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   ASSERT_EQ(cuModuleLoad(&module, path.c_str()), CUDA_SUCCESS);

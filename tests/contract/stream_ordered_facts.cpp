@@ -8,17 +8,25 @@ namespace {
 
 constexpr std::size_t kRoom = 512 * kMiB;
 
-using StreamOrderedFacts = DriverTest;
+class StreamOrderedFacts : public DriverTest {
+ protected:
+  // Allocates nearly all free memory in the stream, and frees it there. Returns its bytes.
+  static std::size_t free_most(CUstream stream) {
+    const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
+    CUdeviceptr block = 0;
+    EXPECT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+    return most;
+  }
+};
 
 TEST_F(StreamOrderedFacts, memory_freed_in_stream_order_cannot_be_reused_before_a_synchronisation) {
   leave_room(kRoom);
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
-  CUdeviceptr block = 0, other = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  const std::size_t most = free_most(stream);
+  CUdeviceptr other = 0;
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -36,11 +44,8 @@ TEST_F(StreamOrderedFacts,
   ASSERT_EQ(cuStreamCreate(&elsewhere, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cuEventCreate(&before, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   ASSERT_EQ(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-  const std::size_t most = free_bytes() / (64 * kMiB) * (64 * kMiB) - 64 * kMiB;
-  CUdeviceptr block = 0, other = 0;
-  ASSERT_EQ(cuMemAllocAsync(&block, most, stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+  const std::size_t most = free_most(stream);
+  CUdeviceptr other = 0;
   ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
   ASSERT_TRUE(comes_about([&] { return cuStreamQuery(stream) != CUDA_ERROR_NOT_READY; }));
   ASSERT_EQ(cuEventQuery(behind), CUDA_SUCCESS);
