@@ -6,6 +6,12 @@
 #include "shim/support/steps_under_way.hpp"
 
 namespace cuwarden::shim {
+namespace {
+
+// Returns the ledger if the process records, else null.
+constexpr auto find_ledger = [] { return Process::get().ledger(); };
+
+}  // namespace
 
 // A process that calls no CUDA has no report.
 void begin_step(std::string_view name) noexcept {
@@ -15,13 +21,13 @@ void begin_step(std::string_view name) noexcept {
   if (ledger != nullptr && name.empty())
     ledger->steps.begin(name);
   else
-    steps_under_way.begin(Process::get().owner(), name, [] { return Process::get().ledger(); });
+    steps_under_way.begin(Process::get().owner(), name, find_ledger);
 }
 
 void end_named_step() noexcept {
   const ErrnoGuard keep;
   if (!Process::get().enabled()) return;
-  steps_under_way.end_name(Process::get().owner(), [] { return Process::get().ledger(); });
+  steps_under_way.end_name(Process::get().owner(), find_ledger);
 }
 
 }  // namespace cuwarden::shim

@@ -259,8 +259,8 @@ class HookedCall {
   CUresult freed(Space space, std::uint64_t address, RealFree real_free) {
     return freed(space, address, real_free, [](const ledger::TakenRecord&) {});
   }
-  // Does the same. If the driver has freed an allocation with a record, then calls note(record),
-  // after which the device may be read.
+  // Calls `real_free` as the other freed() does. If the driver has freed an allocation that had a
+  // record, calls note(record). The device is read only after that.
   template <class RealFree, class Note>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free, Note note) {
     if (!recording() || address == 0) return real_free();
