@@ -1,4 +1,4 @@
-// Takes the device's free memory, so that a later request finds none.
+// The device's free memory, and a function that takes it, so that a later request finds none.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/end_to_end/programs/let_time_pass.hpp"
+#include "tests/end_to_end/programs/rescue/filling.hpp"
 
 namespace {
 
@@ -26,12 +27,6 @@ struct AtTheEnd {
     if (memory != nullptr) std::printf("freed at the end: %d\n", cudaFree(memory));
   }
 } at_the_end;
-
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return free;
-}
 
 void* allocate(std::size_t bytes) {
   void* made = nullptr;
