@@ -1,5 +1,5 @@
-"""Prints the tests that failed in build folders, and the counts of results: `N passed, N failed, N
-skipped`. Ends with status 1 if a test failed or none passed.
+"""Prints the tests and benchmarks that failed in build folders, and the counts of results: `N passed, N
+failed, N skipped`. Ends with status 1 if a test or a benchmark failed, or none passed.
 
 Each test inside a test program is counted. Meson's log has those of GoogleTest; pytest writes a file for
 each of its runs into BUILD/test-results.
@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
-LONG_S = 60  # seconds after which a test program is reported as slow; fuzzers are not
+LONG_S = 60  # seconds after which a test program is reported as slow; fuzzers and benchmarks are not
 MESON_RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 
 
@@ -52,7 +52,8 @@ def gtest_cases(build, test):
 
 
 def count(build):
-    """Returns the numbers of passed, failed and skipped tests of a build folder's last run, as a Counter.
+    """Returns the numbers of passed, failed and skipped tests and benchmarks of a build folder's last run,
+    as a Counter.
 
     Prints each test that failed to stdout, and each suite that took longer than LONG_S seconds to stderr.
     """
@@ -60,8 +61,10 @@ def count(build):
     if not log.exists():
         print(f"{build}: no test has run: counted as one that failed", file=sys.stderr)
         return Counter(failed=1)
+    benchmarks = log.with_name("benchmarklog.json")
+    lines = log.read_text().splitlines() + (benchmarks.read_text().splitlines() if benchmarks.exists() else [])
     total = Counter()
-    for line in log.read_text().splitlines():
+    for line in lines:
         test = json.loads(line)
         suites, _, name = test["name"].rpartition(" / ")
         result = MESON_RESULTS.get(test["result"], "failed")
@@ -72,7 +75,7 @@ def count(build):
         for case in cases:
             if outcome_of(case) == "failed":
                 print(f"{build}: {name}: {case.get('classname')}.{case.get('name')} failed")
-        if test["duration"] > LONG_S and suite != "fuzz":
+        if test["duration"] > LONG_S and suite not in ("fuzz", "bench"):
             print(f"{name} took {test['duration']:.0f} s", file=sys.stderr)
         # A program that died before it could say which of its tests failed.
         if result == "failed" and counts["failed"] == 0:
