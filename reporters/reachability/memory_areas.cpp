@@ -4,38 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
+#include "reporters/reachability/proc_text.hpp"
 #include "runtime_hooks/core/files/each_line.hpp"
-#include "runtime_hooks/core/files/folder_entries.hpp"
-#include "runtime_hooks/core/files/open_file.hpp"
-#include "runtime_hooks/core/files/small_file.hpp"
-#include "runtime_hooks/core/thread_id.hpp"
 
 namespace cuwarden::reachability {
 
 namespace {
-
-std::string folder_of(int pid) {
-  return "/proc/" + (pid == 0 ? std::string("self") : std::to_string(pid));
-}
-
-std::uint64_t take_hexadecimal(std::string_view& text) {
-  if (text.starts_with("0x")) text.remove_prefix(2);
-  std::uint64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
-  return value;
-}
-
-std::string_view take_word(std::string_view& text) {
-  text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(word.size());
-  return word;
-}
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -56,10 +33,6 @@ AreaUse use_of(std::string_view path) {
     return AreaUse::driver_library;
   return AreaUse::library;
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the address behind the last variable of the library whose file is mapped from `start` on,
 // by the headers of the file; 0 if they are not in memory.
@@ -98,7 +71,7 @@ std::vector<Area> memory_areas(int pid, ReadWords read) {
   std::vector<Area> areas;
   // The end of the library's variables, of which the areas are read just now.
   std::uint64_t end_of_variables = 0;
-  each_line_of((folder_of(pid) + "/maps").c_str(), [&](const std::string& line) {
+  each_line_of((proc_folder(pid) + "/maps").c_str(), [&](const std::string& line) {
     std::string_view rest = line;
     Area area;
     area.range.start = take_hexadecimal(rest);
@@ -143,73 +116,6 @@ const Area* area_at(const std::vector<Area>& areas, std::uint64_t address) {
   if (above == areas.begin()) return nullptr;
   const Area& area = *std::prev(above);
   return address < area.range.end ? &area : nullptr;
-}
-
-namespace {
-
-// True if the CUDA driver gives this name to its threads: "cuda-EvtHandlr", or "cuda" and eleven
-// hexadecimal digits. (Seen with driver 580.)
-bool is_drivers_name(std::string_view name) {
-  name = name.substr(0, name.find('\n'));
-  if (name == "cuda-EvtHandlr") return true;
-  constexpr std::size_t digits = 11;
-  return name.starts_with("cuda") && name.size() == 4 + digits &&
-         name.find_first_not_of("0123456789abcdef", 4) == name.npos;
-}
-
-// Fills in the state of a thread. `folder`: /proc/PID/task/TID.
-void read_state(const std::string& folder, ThreadState& thread) {
-  char text[512];
-  thread.is_drivers = is_drivers_name(read_small_file((folder + "/comm").c_str(), text));
-  std::string_view times = read_small_file((folder + "/schedstat").c_str(), text);
-  thread.ran_ns = take_number(times).value_or(0);
-  // "running", or the number of the system call, six arguments, stack pointer and program counter;
-  // or -1, stack pointer and program counter.
-  std::string_view rest = read_small_file((folder + "/syscall").c_str(), text);
-  rest = rest.substr(0, rest.find('\n'));
-  const std::string_view number = take_word(rest);
-  std::vector<std::uint64_t> values;
-  while (!rest.empty()) {
-    std::string_view word = take_word(rest);
-    if (word.starts_with("0x")) values.push_back(take_hexadecimal(word));
-  }
-  if (number.empty() || number == "running" || values.size() < 2) return;
-  thread.stack_pointer = values[values.size() - 2];
-  values.resize(values.size() - 2);
-  thread.arguments = std::move(values);
-}
-
-}  // namespace
-
-std::vector<ThreadState> thread_states(int pid, bool& is_whole) {
-  std::vector<ThreadState> threads;
-  const std::string folder = folder_of(pid) + "/task";
-  const Descriptor listed = open_folder_to_list(AT_FDCWD, folder.c_str());
-  const int own = pid == 0 ? own_thread_id() : 0;
-  is_whole = listed && each_folder_entry(listed.number(), [&](const char* name) {
-               int id = 0;
-               const auto read = std::from_chars(name, name + std::strlen(name), id);
-               if (read.ec != std::errc() || id == own) return true;
-               ThreadState& thread = threads.emplace_back();
-               thread.id = id;
-               read_state(folder + "/" + name, thread);
-               return true;
-             });
-  return threads;
-}
-
-bool have_rested(const std::vector<ThreadState>& before, const std::vector<ThreadState>& after) {
-  const auto of_program = [](const ThreadState& thread) {
-    return !thread.is_drivers && !thread.is_caller;
-  };
-  return std::ranges::count_if(before, of_program) == std::ranges::count_if(after, of_program) &&
-         std::ranges::all_of(after, [&](const ThreadState& now) {
-           if (!of_program(now)) return true;
-           const auto then = std::ranges::find(before, now.id, &ThreadState::id);
-           // A thread that runs has no known stack pointer.
-           return then != before.end() && then->stack_pointer != 0 && now.stack_pointer != 0 &&
-                  now.ran_ns != 0 && then->ran_ns == now.ran_ns;
-         });
 }
 
 }  // namespace cuwarden::reachability

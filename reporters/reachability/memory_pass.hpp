@@ -9,6 +9,7 @@
 #include "reporters/reachability/hit.hpp"
 #include "reporters/reachability/memory_areas.hpp"
 #include "reporters/reachability/present_memory.hpp"
+#include "reporters/reachability/thread_states.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden::reachability {

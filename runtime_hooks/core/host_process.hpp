@@ -33,10 +33,9 @@ class HostProcess {
   // Tells the user that stacks have no Python frames, because this build of Python cannot be read.
   // `version`: 0x030e for 3.14; 0: before 3.9.
   virtual void python_not_read(std::uint32_t version) noexcept = 0;
-  // Returns the bytes of host memory that cuwarden may still take for spilled device memory: the
-  // bytes available to the process, within its cgroup's limit, less a reserve that is left to the
-  // host. Returns a number near UINT64_MAX if neither the available memory nor a limit is known.
-  virtual std::uint64_t host_room_bytes() noexcept = 0;
+  // Returns the bytes of host memory that the process could still get: the available RAM, or what
+  // the limit of its cgroup leaves, whichever is less. UINT64_MAX if neither is known.
+  virtual std::uint64_t host_memory_left() noexcept = 0;
   // Starts a detached thread that calls work(argument) once and ignores its result. The thread
   // blocks the program's signals. Returns false if the thread cannot be started.
   virtual bool start_thread(void* (*work)(void*), void* argument) noexcept = 0;

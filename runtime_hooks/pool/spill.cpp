@@ -10,6 +10,9 @@ namespace {
 // Device memory that spilling leaves free: launches, code and libraries need some, and no rescue
 // can give them any.
 constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
+// Host memory that spilling leaves free. Page-locked memory cannot be swapped out, so if none is
+// left, the kernel kills this process or another one.
+constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 // Bytes of mapped host memory for each byte of page tables that the device needs for them: 8 bytes
 // for 4 KiB (measured).
 constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
@@ -23,6 +26,11 @@ std::uint64_t free_on_device(const driver::RealDriver& real) {
 }
 
 }  // namespace
+
+std::uint64_t host_memory_for_spilling(HostProcess& process) noexcept {
+  const std::uint64_t left = process.host_memory_left();
+  return left - std::min(left, left_to_host_bytes);
+}
 
 std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
   const std::uint64_t used = host_bytes_.load(relaxed);
@@ -40,7 +48,7 @@ bool Spill::reserve_host(std::uint64_t bytes, SpillFailure& failure) noexcept {
     }
   } while (!host_bytes_.compare_exchange_weak(used, used + bytes, relaxed));
   const std::uint64_t coming = coming_bytes_.fetch_add(bytes) + bytes;
-  if (coming <= process_.host_room_bytes()) return true;
+  if (coming <= host_memory_for_spilling(process_)) return true;
   coming_bytes_.fetch_sub(bytes);
   host_bytes_.fetch_sub(bytes, relaxed);
   failure = SpillFailure::host_is_full;

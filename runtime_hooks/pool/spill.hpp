@@ -24,6 +24,10 @@ struct SpillSettings {
   std::uint64_t visible_bytes = 0;
 };
 
+// Returns the bytes of host memory that spilling may take now: what the process could still get,
+// less 256 MiB, which stay free. 0 if less than these are left.
+std::uint64_t host_memory_for_spilling(HostProcess&) noexcept;
+
 // The reason for which a request is not served with host memory.
 enum class SpillFailure : std::uint8_t {
   not_needed,      // The device has room for the request by now.

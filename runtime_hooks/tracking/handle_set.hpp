@@ -20,8 +20,8 @@ namespace cuwarden::tracking {
 // then counts as its first again.
 class HandleSet {
  public:
-  // Returns true if the first slot in which the handle is looked for has it. If false, the handle
-  // may still be in the set: has() looks for it in all slots that it may have.
+  // Returns true if the handle is in the first of the slots that it may have. Only this slot is
+  // read. If false, the handle may still be in the set: has() reads all of these slots.
   bool expected_slot_has(const void* handle) const noexcept {
     const std::uint64_t word = word_of(handle);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;

@@ -108,10 +108,11 @@ class ImplicitMemory {
     // Number of calls of may_read_for_heap() since the program has set `heap_bytes`. The first 256
     // are allowed to measure.
     std::atomic<std::uint32_t> heap_readings{0};
-    // Returns true if the device's free memory may be read before and after one more kernel launch
-    // or graph instantiation, and counts that call. The readings are to find the call in which the
-    // driver takes the memory for the heap of device-side malloc. False if the program has set no
-    // size for this heap that is still to be taken (`heap_bytes` is 0), or after 256 calls.
+    // Returns true if the device's free memory may be read before and after the kernel launch or
+    // graph instantiation that the caller is about to make. The readings are to find the call in
+    // which the driver takes the memory for the heap of device-side malloc. False if `heap_bytes`
+    // is 0: the program has set no size for this heap, or the driver has taken the memory. False
+    // also after this function was called 256 times since the program set the size.
     bool may_read_for_heap() noexcept {
       constexpr std::uint32_t most = 256;
       return heap_bytes.load(std::memory_order_relaxed) != 0 &&

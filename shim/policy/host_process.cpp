@@ -29,10 +29,6 @@ bool is_one_of(const LoadedObject& object, std::span<const std::string_view> ste
       stems, [&](std::string_view stem) { return is_library(object.soname(), stem); });
 }
 
-// Host memory that cuwarden never takes. Page-locked memory cannot be swapped out, so if none is
-// left, the kernel kills this process or another one.
-constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
-
 // pthread_create() and pthread_detach(). Before glibc 2.34 they are in libpthread, which the
 // program may load late; null until then.
 struct ThreadFunctions {
@@ -97,10 +93,7 @@ void ThisProcess::python_not_read(std::uint32_t version) noexcept try {
   // There was not enough memory for the message.
 }
 
-std::uint64_t ThisProcess::host_room_bytes() noexcept {
-  const std::uint64_t room = host_memory_left();
-  return room - std::min(room, left_to_host_bytes);
-}
+std::uint64_t ThisProcess::host_memory_left() noexcept { return shim::host_memory_left(); }
 
 // Looked up each time, because Python may be loaded late and unloaded.
 bool ThisProcess::holds_lock(std::string_view name) noexcept {

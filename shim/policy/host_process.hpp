@@ -33,11 +33,9 @@ class ThisProcess final : public HostProcess {
   // Warns in the log that call stacks have no Python frames, because this build of Python cannot be
   // read. `version`: 0x030e for 3.14; 0: before 3.9.
   void python_not_read(std::uint32_t version) noexcept override;
-  // Returns the bytes of host memory that cuwarden may still take: the available RAM, or the memory
-  // that the process's cgroup has left if this is less, minus a reserve of 256 MiB. 0 if less than
-  // the reserve is left. If neither can be read, the result is as good as unlimited (2^64 - 256
-  // MiB).
-  std::uint64_t host_room_bytes() noexcept override;
+  // Returns the bytes of host memory that the process could still get: the available RAM, or what
+  // the limit of its cgroup leaves, whichever is less. UINT64_MAX if neither can be read.
+  std::uint64_t host_memory_left() noexcept override;
   // Starts a detached thread that calls work(argument) with the program's signals blocked, and
   // returns true. Returns false if no thread could be started. `argument` must stay valid as long
   // as `work` uses it. Keeps errno.

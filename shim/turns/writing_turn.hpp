@@ -41,7 +41,7 @@ class WritingTurn {
   // True if no thread has the turn to write, or if the thread with the turn has ended.
   bool is_free_or_ended() const noexcept;
 
-  // Makes the turn to write free, whether a thread had it or not. To be called in a forked child,
+  // Takes the turn away from the thread that has it, if one has. To be called in a forked child,
   // which has none of its parent's threads.
   void reset() noexcept;
 

@@ -27,7 +27,7 @@ class QuietProcess : public HostProcess {
   bool find_python(PythonSymbols&) noexcept override { return false; }
   void python_not_read(std::uint32_t) noexcept override {}
   // Returns the largest number: the host has room for all that is spilled.
-  std::uint64_t host_room_bytes() noexcept override { return UINT64_MAX; }
+  std::uint64_t host_memory_left() noexcept override { return UINT64_MAX; }
   // Starts a thread that calls work(argument), and returns true.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override {
     std::thread(work, argument).detach();

@@ -210,9 +210,9 @@ struct Header {
 
 // A row for one allocation. `state` is odd while the allocation is live: the writer sets it by a
 // release store after it has filled the row. At the allocation's end, `state` becomes an even
-// number. Address and counts of a live row can change for virtual memory, and counts for IPC
-// memory. The size can change for virtual memory and for memory that the driver took by itself.
-// `flags` and `difference` can change, too.
+// number. Some fields of a live row can change: `address` for virtual memory; `mappings` and
+// `references` for virtual memory and for memory by an IPC handle; `bytes` for virtual memory and
+// for memory that the driver took by itself; `flags` and `difference` for all.
 struct Record {
   std::atomic<std::uint32_t> state;  // odd: live; even: empty, ended or being filled
   std::uint32_t group;               // row in the groups table of the allocation's group

@@ -20,6 +20,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/small_file.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/ledger/storage/file_systems.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -32,26 +33,6 @@ namespace {
 bool status_of(int fd, struct stat& status) { return syscall(SYS_fstat, fd, &status) == 0; }
 bool status_of(const char* path, struct stat& status) {
   return syscall(SYS_lstat, path, &status) == 0;
-}
-
-constexpr long btrfs_type = 0x9123683E;
-
-// File systems whose shared mappings are known to behave: pages once written stay writable, and
-// the file is sparse. All others (network, FUSE, FAT, …) are passed over for the next folder.
-bool is_suitable(long type) {
-  switch (type) {
-    case 0xEF53:      // ext2, ext3, ext4
-    case 0x58465342:  // xfs
-    case 0x01021994:  // tmpfs
-    case 0x858458f6:  // ramfs
-    case 0xF2F52010:  // f2fs
-    case 0x2fc12fc1:  // zfs
-    case 0x794c7630:  // overlayfs: its upper layer is one of the others
-    case btrfs_type:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // Returns how much of the address space that RLIMIT_AS leaves the ledger may map, in bytes. The
@@ -103,7 +84,7 @@ bool BackingFile::create(const BackingRequest& request) noexcept {
 bool BackingFile::create_in(const char* folder, const BackingRequest& request,
                             std::uint64_t limit) noexcept {
   struct statfs fs {};
-  if (statfs(folder, &fs) != 0 || !is_suitable(static_cast<long>(fs.f_type))) return false;
+  if (statfs(folder, &fs) != 0 || !can_hold_a_ledger(static_cast<long>(fs.f_type))) return false;
 
   // The path is kept absolute: the host may change its directory. Symbolic links stay in it:
   // before it is used again, the file behind it is compared with ours. (Not by realpath, which

@@ -85,8 +85,9 @@ class ThreadShard {
   // slabs). It has the sum of those changes that were not added to Series::slab_locked_bytes yet; a
   // negative sum is in two's complement. `row`: the series' row, below series_limit.
   std::atomic<std::uint64_t>& locked(std::size_t row) noexcept { return locked_[row]; }
-  // Returns the small allocation that the shard's thread has freed, but that its slab page still
-  // counts as live. The allocation is packed into one word by SlabPages::Piece. 0: there is none.
+  // Returns a small allocation that the shard's thread has freed, although the counts of the slab
+  // page in which it lay still have it as live. The allocation is packed into one word by
+  // SlabPages::Piece. 0: there is none.
   std::uint64_t freed_piece() const noexcept {
     return freed_piece_.load(std::memory_order_relaxed);
   }

@@ -171,8 +171,8 @@ class FakeProcess final : public QuietProcess {
   bool reaches_memory() noexcept override { return is_memory_reached; }
   // Returns `is_lock_held`, which the test sets, for a lock of any name.
   bool holds_lock(std::string_view) noexcept override { return is_lock_held; }
-  // Returns `host_room`, which the test sets.
-  std::uint64_t host_room_bytes() noexcept override { return host_room; }
+  // Returns `host_left`, which the test sets.
+  std::uint64_t host_memory_left() noexcept override { return host_left; }
   // Starts a thread that calls work(argument), and counts it while it runs. Returns false, with
   // nothing started, if the test has set `threads_can_start` to false.
   bool start_thread(void* (*work)(void*), void* argument) noexcept override {
@@ -193,7 +193,7 @@ class FakeProcess final : public QuietProcess {
   // Results of start_thread(), reaches_memory() and holds_lock().
   bool threads_can_start = true, is_memory_reached = false, is_lock_held = false;
   // Bytes of host memory that may be taken for spilled memory.
-  std::uint64_t host_room = UINT64_MAX;
+  std::uint64_t host_left = UINT64_MAX;
 
  private:
   // Number of threads of start_thread() that still run. Static, since such a thread may outlive the

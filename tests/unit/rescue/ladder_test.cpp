@@ -217,7 +217,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   EXPECT_EQ(rungs[3], std::pair(RungName::wait, RungOutcome::timed_out));
   EXPECT_EQ(climb(spilling, false).back().first, RungName::trim)
       << "a caching allocator empties its own cache first";
-  process.host_room = 0;
+  process.host_left = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::no_memory));
   EXPECT_FALSE(served);
 }
@@ -255,7 +255,7 @@ class LadderIsClimbedAgain : public LadderTest {
   }
   LadderIsClimbedAgain() {
     bytes = 8 * pool::MiB;
-    pool::driver->free_bytes = process.host_room = 0;
+    pool::driver->free_bytes = process.host_left = 0;
   }
   const RescueConditions before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
 };
@@ -316,7 +316,7 @@ TEST_F(LadderIsClimbedAgain,
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill));
   EXPECT_EQ(last_two(), std::pair(RungName::spill, RungName::wait))
       << "the host has no room, so the request waits";
-  process.host_room = UINT64_MAX;
+  process.host_left = UINT64_MAX;
   EXPECT_EQ(last_two(), std::pair(RungName::trim, RungName::spill));
   RescueConditions on_another = before;
   on_another.device = 2;
@@ -339,7 +339,7 @@ TEST_F(LadderIsClimbedAgain,
     clock.sleep_ns(330'000'000);
     return false;
   };
-  process.host_room = UINT64_MAX;
+  process.host_left = UINT64_MAX;
   std::vector<RungName> rungs;
   climb_with(ladder, before, &rungs);
   EXPECT_EQ(rungs.back(), RungName::spill);

@@ -136,12 +136,12 @@ TEST_F(LeftOutTest, the_pools_know_why_a_request_is_not_spilled) {
 
 TEST_F(LeftOutTest, a_request_that_is_spilled_after_a_vain_wait_of_another_did_not_wait_again) {
   bytes = 8 * pool::MiB;
-  pool::driver->free_bytes = process.host_room = 0;
+  pool::driver->free_bytes = process.host_left = 0;
   Ladder ladder(all_on, clock);
   const RescueConditions conditions{.device = 1, .spill_obstacle = LeftOut::none};
   climb(ladder, conditions);
   EXPECT_FALSE(left_out.contains(RungName::wait)) << "the request waited";
-  process.host_room = UINT64_MAX;
+  process.host_left = UINT64_MAX;
   EXPECT_EQ(climb(ladder, conditions).back(), std::pair(RungName::spill, RungOutcome::served));
   EXPECT_EQ(left_out[RungName::wait], LeftOut::in_vain_before);
 }

@@ -36,9 +36,10 @@ TopAnswer new_answer();
 // its devices gets one. Each kind of memory on each device also gets one, with the kind's totals
 // there. Adds no call stacks.
 void add_process(const WatchedProcess&, TopAnswer&);
-// Returns the row of a group of the process: all allocations with one call stack, function, kind of
-// memory and device. `GroupSample`: the group's numbers in the newest sample. The row's `api` and
-// `where`, which name the code that makes the allocations, are null; the caller sets them.
+// Returns the row of a group, which is all of the process's allocations with one call stack,
+// function, kind of memory and device. `GroupSample`: the group's numbers in the newest sample. The
+// row's `api` and `where`, which name the code that makes the allocations, are null; the caller
+// sets them.
 StackRow stack_row(const WatchedProcess&, const GroupSample&);
 
 }  // namespace cuwarden

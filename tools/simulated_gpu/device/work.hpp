@@ -37,13 +37,14 @@ CUresult prepare_launch(Context&, const Kernel&);
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 
-// Copies the rows that the parameters describe before it returns. If a row is longer than the pitch
-// of the source or of the destination, or an array's handle is not valid, copies nothing and
-// returns CUDA_ERROR_INVALID_VALUE. Returns this error also at the first row that the current
-// context's device may not access; the rows before that one are copied.
+// Copies the rows that the parameters describe; the copy has ended when the function returns. If a
+// row is longer than the pitch of the source or of the destination, or an array's handle is not
+// valid, copies nothing and returns CUDA_ERROR_INVALID_VALUE. Returns this error also at the first
+// row that the current context's device may not access; the rows before that one are copied.
 CUresult copy_box(const CUDA_MEMCPY3D&);
-// Fills the rows that the parameters describe before it returns. Returns CUDA_ERROR_INVALID_VALUE,
-// and fills nothing, if the current context's device may not write to all these rows.
+// Fills the rows that the parameters describe; they are filled when the function returns. Returns
+// CUDA_ERROR_INVALID_VALUE, and fills nothing, if the current context's device may not write to all
+// these rows.
 CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS&);
 // True if the parameters of a fill are valid: elements of 1, 2 or 4 bytes, an address that is a
 // multiple of that size, and, for several rows, a pitch that is not smaller than a row. Does not
