@@ -34,7 +34,8 @@ pool::SpillSettings spill_settings(const Settings& settings) noexcept {
   if (settings.pool == PoolMode::off) made.most_host_bytes = 0;
   // Memory that the host does not have is not counted, because programs plan by this figure.
   if (settings.spill.is_visible)
-    made.visible_bytes = std::min(made.most_host_bytes, pool::host_memory_for_spilling(this_process));
+    made.visible_bytes =
+        std::min(made.most_host_bytes, pool::host_memory_for_spilling(this_process));
   return made;
 }
 
