@@ -11,7 +11,6 @@
 #include <optional>
 #include <vector>
 
-#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
@@ -79,17 +78,21 @@ struct MeshGoal {
   std::uint64_t kept_bytes = 0;
 };
 
-// Functions that pause the program for Arena::mesh(), which moves blocks: in a pause no thread and
-// no stream uses the device's memory. Meshing may ask for several pauses, one after the other.
-struct Pause {
-  // Starts a pause of the program, in which no thread and no stream uses the device's memory.
-  // Returns true if it has begun: end() must be called then. Returns false if none can be had.
-  FunctionRef<bool()> begin;
+// Pauses the program for Arena::mesh(), which moves blocks. In a pause no thread and no stream uses
+// the device's memory. Meshing may ask for several pauses, one after the other.
+class Pause {
+ public:
+  // Starts a pause of the program. Returns true if it has begun: end() must be called then. Returns
+  // false if none can be had.
+  virtual bool begin() noexcept = 0;
   // Returns true once the pause that begin() has started has lasted as long as it may. Meshing then
   // moves no further run of pages before it calls end().
-  FunctionRef<bool()> is_over;
+  virtual bool is_over() noexcept = 0;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
-  FunctionRef<std::uint64_t()> end;
+  virtual std::uint64_t end() noexcept = 0;
+
+ protected:
+  ~Pause() = default;
 };
 
 // The pool's memory for one context: one wide range of reserved addresses, in which a page (2 MiB)
@@ -162,10 +165,10 @@ class Arena {
   // ledger's clock. UINT64_MAX means all runs without blocks. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
-  // copied in pauses of the program, which the functions of `Pause` begin and end, but keep their
+  // copied in pauses of the program, which `Pause` begins and ends, but keep their
   // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
   // throw std::bad_alloc, and has saved nothing then.
-  std::uint64_t mesh(const driver::RealDriver&, const Pause&, const MeshGoal&);
+  std::uint64_t mesh(const driver::RealDriver&, Pause&, const MeshGoal&);
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request is refused. Returns the bytes given back; 0 if none was kept.
   std::uint64_t give_back_start_memory(const driver::RealDriver&) noexcept;

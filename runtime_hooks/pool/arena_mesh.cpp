@@ -24,7 +24,7 @@ constexpr std::uint64_t most_parts = 16384;
 // part. Moves are prepared before each pause. Memory to move into is made before the first one
 // only, as far as there is room for it. Before a later one, the program gets on with its work and
 // may need the memory.
-std::uint64_t Arena::Meshing::run(const Pause& pause, std::uint64_t needed_bytes,
+std::uint64_t Arena::Meshing::run(Pause& pause, std::uint64_t needed_bytes,
                                   std::uint64_t enough_bytes) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] {
@@ -280,8 +280,7 @@ std::uint64_t Arena::give_back_start_memory(const driver::RealDriver& real) noex
   return given;
 }
 
-std::uint64_t Arena::mesh(const driver::RealDriver& real, const Pause& pause,
-                          const MeshGoal& goal) {
+std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const MeshGoal& goal) {
   // The lock is held during the pauses, so that blocks do not change while they are moved. The
   // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
   // no thread at the gate.

@@ -61,7 +61,7 @@ std::pair<std::uint64_t, std::uint64_t> Arena::Meshing::free_part(
 
 // Measured on an H200: once a context has given its local memory back, copies and fills on the
 // device fail until 414 MiB are free again. The copy is made where no page shares the memory.
-bool Arena::Meshing::have_copies_their_memory(const Pause& pause) noexcept {
+bool Arena::Meshing::have_copies_their_memory(Pause& pause) noexcept {
   constexpr std::uint64_t least = 512;
   for (std::size_t at = next_; at != candidates_.size(); ++at) {
     const Run& run = arena_.run(candidates_[at].run);

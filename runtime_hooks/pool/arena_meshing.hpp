@@ -82,13 +82,12 @@ class Arena::Meshing {
   // for the moves, several times if need be. Begins no further pause once `needed_bytes` of device
   // memory are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had,
   // or if a move fails for a reason other than lack of room. Returns the bytes saved.
-  std::uint64_t run(const Pause& pause, std::uint64_t needed_bytes,
-                    std::uint64_t enough_bytes) noexcept;
+  std::uint64_t run(Pause& pause, std::uint64_t needed_bytes, std::uint64_t enough_bytes) noexcept;
   // Makes a small copy on the device, so that the driver takes the memory that it needs for copies.
   // Pauses the program by `Pause` for the copy. To be called before memory is made for moves.
   // Returns false if the copy has failed, or no pause could be had. Returns true without a copy if
   // no planned run has room for it.
-  bool have_copies_their_memory(const Pause&) noexcept;
+  bool have_copies_their_memory(Pause&) noexcept;
   // True if run() could not move one or more runs (pages whose memory is mapped together) for lack
   // of free device memory.
   bool lacked_room() const noexcept { return lacked_room_; }

@@ -99,8 +99,8 @@ std::uint64_t DevicePool::give_back_start_memory(const driver::RealDriver& real,
   return given;
 }
 
-std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device,
-                               const Pause& pause, const MeshGoal& goal) noexcept {
+std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device, Pause& pause,
+                               const MeshGoal& goal) noexcept {
   const auto savable = [](Arena& arena) {
     const ArenaCounts counts = arena.counts();
     return counts.held_bytes - counts.live_bytes;
@@ -117,9 +117,11 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
-      gained += arena.mesh(real, pause,
-                           {least, goal.needed_bytes - gained, goal.enough_bytes - gained,
-                            goal.verifies, goal.copies_need_memory, goal.kept_bytes});
+      MeshGoal rest = goal;
+      rest.least_bytes = least;
+      rest.needed_bytes -= gained;
+      rest.enough_bytes -= gained;
+      gained += arena.mesh(real, pause, rest);
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
     }

@@ -71,11 +71,10 @@ class DevicePool {
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
   // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
-  // the driver. Blocks are copied, but keep their addresses. `Pause` has the functions that pause
-  // the program while blocks are copied. The current context must be one of the device. Returns the
+  // the driver. Blocks are copied, but keep their addresses. `Pause` pauses the program while
+  // blocks are copied. The current context must be one of the device. Returns the
   // bytes saved.
-  std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, const Pause&,
-                     const MeshGoal&) noexcept;
+  std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, Pause&, const MeshGoal&) noexcept;
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request on the device is refused without a call of mesh(). Returns the bytes given back.
   std::uint64_t give_back_start_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;

@@ -4,12 +4,10 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
-#include "runtime_hooks/core/vain_waits.hpp"
-#include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
-#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/driver/unknown_calls.hpp"
+#include "runtime_hooks/serving/mesh_pause.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
 namespace cuwarden::serving {
@@ -21,24 +19,7 @@ constexpr std::uint64_t kept_for_next = std::uint64_t{8} << 20;
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
-// Longest time of a pause in which memory is moved, once the devices are idle; and the time in
-// which the program gets on with its work before the next pause.
-constexpr std::uint64_t longest_move_ns = 50'000'000, between_pauses_ns = 20'000'000;
-constexpr std::uint64_t poll_ns = 20'000;
-
 }  // namespace
-
-// Asks all contexts, since peers may work on the device's memory from theirs. The gate must be
-// closed: no capture begins then, and no context ends.
-bool ServingPools::all_are_idle(ContextId current) noexcept {
-  bool has_current = false;
-  const bool all = parts_.contexts.all_of([&](ContextId context) {
-    has_current = has_current || context == parts_.contexts.owner(current);
-    const driver::Inside inside(parts_.real, context, current);
-    return inside && driver::is_idle(parts_.real, context);
-  });
-  return all && has_current;
-}
 
 bool ServingPools::can_mesh() const noexcept {
   return settings_.mesh_pause_ns != 0 && parts_.device.any() &&
@@ -92,96 +73,75 @@ std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
   return std::nullopt;
 }
 
+// A small request fails for lack of a whole page. The driver refuses a request that needs nearly
+// all free memory, too.
+std::uint64_t ServingPools::lacking_bytes(Wanted wanted) const noexcept {
+  const std::uint64_t enough = pool::up_to_page(wanted.bytes) + driver_share;
+  const auto reading = driver::read_current_device(parts_.real);
+  return reading ? enough - std::min(enough, reading->free_bytes) : 0;
+}
+
+std::uint64_t ServingPools::bytes_without_blocks(DeviceOrdinal device) noexcept {
+  const pool::ArenaCounts counts = parts_.device.counts(device);
+  return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
+}
+
+// Returns the outcome if memory must not be moved now; null if it may be.
+std::optional<RungOutcome> ServingPools::move_obstacle(DeviceOrdinal device) noexcept {
+  // Captures must not be disturbed.
+  if (parts_.captures.any()) return RungOutcome::unsafe;
+  if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
+    return RungOutcome::timed_out;
+  if (const auto obstacle = mesh_obstacle()) {
+    notices_.tell_once(*obstacle, device, bytes_without_blocks(device));
+    return RungOutcome::unsafe;
+  }
+  return std::nullopt;
+}
+
 RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted wanted,
                                std::uint64_t& pause_left_ns) noexcept {
-  const auto lacking = [&]() -> std::uint64_t {
-    // A small request fails for lack of a whole page. The driver refuses a request that needs
-    // nearly all free memory, too.
-    const std::uint64_t enough = pool::up_to_page(wanted.bytes) + driver_share;
-    const auto reading = driver::read_current_device(parts_.real);
-    return reading ? enough - std::min(enough, reading->free_bytes) : 0;
-  };
-  const auto may_be_gained = [&] {
-    const pool::ArenaCounts counts = parts_.device.counts(here.device);
-    return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
-  };
-  std::uint64_t needed = lacking();
+  std::uint64_t needed = lacking_bytes(wanted);
   // Another thread has made room. A guess was too small.
   if (needed == 0) return wanted.is_guess ? RungOutcome::no_memory : RungOutcome::served;
-  if (wanted.is_guess) needed = std::min(needed, may_be_gained());
+  const std::uint64_t gainable = bytes_without_blocks(here.device);
+  if (wanted.is_guess) needed = std::min(needed, gainable);
   // The driver's share may be more than the request needs.
   const std::uint64_t least =
       wanted.is_guess ? 1 : std::max<std::uint64_t>(needed - std::min(needed, driver_share), 1);
-  if (needed == 0 || least > may_be_gained()) return RungOutcome::nothing_to_do;
-  // The memory that the last moves have left for the next ones may be enough for the request.
-  const auto without_moves = [&](RungOutcome outcome) {
-    return parts_.device.give_back_start_memory(parts_.real, here.device) != 0 ? RungOutcome::served
-                                                                               : outcome;
-  };
-  // Captures must not be disturbed.
-  if (parts_.captures.any()) return without_moves(RungOutcome::unsafe);
-  if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
-    return without_moves(RungOutcome::timed_out);
+  if (needed == 0 || least > gainable) return RungOutcome::nothing_to_do;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (const auto obstacle = mesh_obstacle()) {
-    notices_.tell_once(*obstacle, here.device, may_be_gained());
-    return without_moves(RungOutcome::unsafe);
-  }
-  std::uint64_t begun_ns = 0, deadline_ns = 0, vain_ns = 0;
-  const auto paused_for = [&](std::uint64_t ns) {
-    pause_left_ns -= std::min(pause_left_ns, ns);
-    return ns;
-  };
-  RungOutcome without = RungOutcome::nothing_to_do;
-  const auto begin = [&] {
-    without = RungOutcome::timed_out;
-    if (pause_left_ns == 0) return false;
-    if (begun_ns != 0) clock_.sleep_ns(between_pauses_ns);
-    begun_ns = clock_.now_ns();
-    deadline_ns = begun_ns + pause_left_ns;
-    // Libraries are searched before the gate closes, because a thread that loads a library may
-    // wait at the gate.
-    if (mesh_obstacle()) return without = RungOutcome::unsafe, false;
-    if (driver::submission_gate.close(deadline_ns, clock_)) {
-      for (;; clock_.sleep_ns(poll_ns)) {
-        if (parts_.captures.any() || obstacle_met()) {
-          without = RungOutcome::unsafe;
-          break;
-        }
-        if (all_are_idle(here.context)) {
-          deadline_ns = std::min(deadline_ns, clock_.now_ns() + longest_move_ns);
-          without = RungOutcome::nothing_to_do;
-          return true;
-        }
-        if (clock_.now_ns() >= deadline_ns) break;
-      }
-      driver::submission_gate.open();
-    }
-    const std::uint64_t now = clock_.now_ns(), waited = paused_for(now - begun_ns);
-    vain_ns += waited;
-    mesh_not_before_ns_.store(now + vain_times * waited, std::memory_order_relaxed);
-    return false;
-  };
-  const auto is_over = [&] { return clock_.now_ns() >= deadline_ns; };
-  const auto end = [&] {
-    driver::submission_gate.open();
-    return paused_for(clock_.now_ns() - begun_ns);
-  };
+  auto outcome = move_obstacle(here.device);
+  if (!outcome) outcome = move_memory(here, wanted, least, needed, pause_left_ns);
+  if (*outcome == RungOutcome::served) return *outcome;
+  // The memory that the last moves have left for the next ones may be enough for the request.
+  return parts_.device.give_back_start_memory(parts_.real, here.device) != 0 ? RungOutcome::served
+                                                                             : *outcome;
+}
+
+RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Wanted wanted,
+                                      std::uint64_t least, std::uint64_t needed,
+                                      std::uint64_t& pause_left_ns) noexcept {
+  MeshPause pause(*this, here.context, pause_left_ns);
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
-  const bool any = parts_.device.mesh(parts_.real, here.device, {begin, is_over, end},
-                                      {least, needed, needed + ahead, settings_.verifies_meshing,
-                                       wanted.has_given_back, kept_for_next}) != 0;
+  const bool any = parts_.device.mesh(parts_.real, here.device, pause,
+                                      {.least_bytes = least,
+                                       .needed_bytes = needed,
+                                       .enough_bytes = needed + ahead,
+                                       .verifies = settings_.verifies_meshing,
+                                       .copies_need_memory = wanted.has_given_back,
+                                       .kept_bytes = kept_for_next}) != 0;
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
-  parts_.device.was_paused(here.device, vain_ns);
-  if (any || vain_ns != 0) note_pool(here.device);
+  parts_.device.was_paused(here.device, pause.vain_ns());
+  if (any || pause.vain_ns() != 0) note_pool(here.device);
   const pool::ArenaCounts counts = parts_.device.counts(here.device);
   if (counts.lost_bytes != 0) notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
   if (counts.differing_bytes != 0)
     notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
-  return any ? RungOutcome::served : without_moves(without);
+  return any ? RungOutcome::served : pause.outcome();
 }
 
 }  // namespace cuwarden::serving

@@ -14,6 +14,7 @@
 #include "runtime_hooks/pool/pinned_pool.hpp"
 #include "runtime_hooks/pool/spill.hpp"
 #include "runtime_hooks/serving/notices.hpp"
+#include "runtime_hooks/serving/serving_settings.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
@@ -22,37 +23,6 @@
 #include "runtime_hooks/tracking/devices/memory_pools.hpp"
 
 namespace cuwarden::serving {
-
-// The time from which cuwarden's pool serves requests whose sizes waste memory in the driver. The
-// driver cuts such sizes from slabs (units of 2 MiB), or rounds them up much. Page-locked memory is
-// served under `from_start` only.
-enum class PoolUse : std::uint8_t {
-  never,
-  // On each device, once more than a fiftieth of its memory is locked: freed by the program, but in
-  // a slab (2 MiB unit of the driver) that is partly live. Never in a process that shares memory by
-  // IPC handles.
-  when_slabs_lock,
-  from_start,
-};
-
-// Settings of the memory that cuwarden serves instead of the driver.
-struct ServingSettings {
-  // The time from which cuwarden's pool serves requests that waste memory in the driver.
-  PoolUse pool = PoolUse::never;
-  // Longest time, in nanoseconds, for which the program may be paused for one refused request, to
-  // move memory behind its addresses (meshing). The pauses for one request share this time. 0:
-  // memory is not moved.
-  std::uint64_t mesh_pause_ns = 0;
-  // True if each copy of moved memory (meshing) is compared with the original.
-  bool verifies_meshing = false;
-  // True if meshing copies blocks by a kernel, which is loaded into a context when the pool serves
-  // its first request there. False: the driver's copy functions copy them.
-  bool meshes_by_kernel = false;
-  // True if memory that meshing could free is reported to the program as free.
-  bool shows_meshable = false;
-  // Limits of spilling: serving requests for device memory with host memory.
-  pool::SpillSettings spill{};
-};
 
 // Result of an attempt to serve a request with host memory in place of the device memory that is
 // lacking.
@@ -309,6 +279,8 @@ class ServingPools final : public tracking::ReadingListener {
   // waiting for the context. To be called only while no stream is captured.
   void free_deferred_now() noexcept;
 
+  class MeshPause;
+
   // Returns true if no context of the process has unfinished work. False if that cannot be found
   // out, or if LiveContexts lacks the current context. `current`: the current context. The calling
   // thread must have closed the submission gate, so that no call gives work to devices meanwhile.
@@ -325,6 +297,19 @@ class ServingPools final : public tracking::ReadingListener {
   // obstacle_met() finds; a loaded library that may use device memory without calls that cuwarden
   // sees; and a loaded object that is linked with driver functions that cuwarden does not know.
   std::optional<Notice> mesh_obstacle() noexcept;
+  // Returns the bytes that the current context's device lacks for the request, with what the driver
+  // keeps free besides; 0 if it has enough, or if its free memory cannot be read.
+  std::uint64_t lacking_bytes(Wanted) const noexcept;
+  // Returns the bytes of the pool's memory on the device that no live block takes: the most that
+  // moving blocks can save.
+  std::uint64_t bytes_without_blocks(DeviceOrdinal) noexcept;
+  // Returns the outcome of mesh() if no memory may be moved now: unsafe, or timed_out shortly after
+  // a pause in vain. Null if it may be moved. Tells the user of an obstacle on the device.
+  std::optional<ledger::RungOutcome> move_obstacle(DeviceOrdinal) noexcept;
+  // Does the work of mesh() once nothing forbids it. `least` and `needed`: bytes to be saved, at
+  // least and if possible. Returns `served` if any memory was saved.
+  ledger::RungOutcome move_memory(const tracking::CurrentContext&, Wanted, std::uint64_t least,
+                                  std::uint64_t needed, std::uint64_t& pause_left_ns) noexcept;
   // Describes the memory that spilling would give to the request (`Allocation`): size, device,
   // context, kind and memory pool, without an address. Null for a request in stream order whose
   // context, stream or memory pool does not allow host memory. Does not look at the settings.

@@ -10,6 +10,7 @@
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/pool/fake_pause.hpp"
 #include "tests/unit/pool/model_of_driver.hpp"
 
 namespace cuwarden::pool {
@@ -69,7 +70,7 @@ double share_of(const Program& program) {
   }
   if (model.held_bytes() < least_model_pages * page_bytes) return 0;
   pool.give_back(real, no_device, UINT64_MAX);
-  const Pause pause{[] { return true; }, [] { return false; }, []() -> std::uint64_t { return 1; }};
+  FakePause pause;
   while (pool.mesh(real, DeviceOrdinal{0}, pause, {1, 1, UINT64_MAX / 2}) != 0) {
   }
   return static_cast<double>(pool.counts(DeviceOrdinal{0}).held_bytes) /

@@ -98,7 +98,7 @@ TEST_F(MeshingCallsTest, blocks_are_copied_by_the_driver_in_another_context) {
   ASSERT_NE(pool.allocate(with_contexts, DeviceOrdinal{0}, ContextId{7}, 4096, 1), 0u);
   fill(100 * MiB, 9);
   keep_one_of(10);
-  const Pause pause{[] { return true; }, [] { return false; }, []() -> std::uint64_t { return 1; }};
+  FakePause pause;
   for (const std::uint64_t context : {std::uint64_t{8}, std::uint64_t{7}}) {
     current = context;
     driver->calls = {};

@@ -47,7 +47,7 @@ TEST_F(MeshingTest, the_check_of_two_addresses_is_made_once_and_harms_no_block) 
   counting.cuMemcpyDtoH_v2 = [](void* to, CUdeviceptr from, size_t bytes) {
     return ++*count, copy_to_host(to, from, bytes);
   };
-  const Pause pause{[] { return true; }, [] { return true; }, []() -> std::uint64_t { return 1; }};
+  FakePause pause(INT32_MAX, 1);
   ASSERT_GT(pool.mesh(counting, DeviceOrdinal{0}, pause, {1, 1, 1}), 0u);
   EXPECT_GT(copies_to_host, 0);
   EXPECT_TRUE(all_is_right());

@@ -108,8 +108,7 @@ TEST_P(MeshingFailuresTest, wrong_copies_are_noticed_for_runs_of_one_page_and_of
       } else {
         blocks[address] = {65536, address % 251};
       }
-    const Pause pause{[] { return true; }, [] { return false; },
-                      []() -> std::uint64_t { return 1; }};
+    FakePause pause;
     const MeshGoal goal{1, 1, 1, true};
     EXPECT_NE(own.mesh(real, DeviceOrdinal{0}, pause, goal), 0u);
     driver->copies_are_wrong = true;

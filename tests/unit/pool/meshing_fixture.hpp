@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/pool/fake_pause.hpp"
 
 namespace cuwarden::pool {
 
@@ -80,12 +81,12 @@ class MeshingTest : public testing::Test {
   // were saved.
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
                      std::uint64_t enough = 0, std::uint64_t for_next = 0) {
-    int left = 0;
-    pauses = 0;
-    return pool.mesh(real, DeviceOrdinal{0},
-                     {[&] { return left = batches, pauses++ < most_pauses; },
-                      [&] { return --left <= 0; }, []() -> std::uint64_t { return 10; }},
-                     {needed, needed, std::max(needed, enough), verifies, false, for_next});
+    FakePause pause(most_pauses, batches);
+    const std::uint64_t gained =
+        pool.mesh(real, DeviceOrdinal{0}, pause,
+                  {needed, needed, std::max(needed, enough), verifies, false, for_next});
+    pauses = pause.asked_for();
+    return gained;
   }
   // Returns the pool's figures of the device.
   ArenaCounts counts() { return pool.counts(DeviceOrdinal{0}); }

@@ -70,10 +70,9 @@ TEST_F(LeftOverTest, memory_kept_for_the_next_plan_is_idle_and_goes_back_on_requ
 TEST_F(LeftOverTest, memory_is_kept_only_beyond_what_the_request_needs) {
   use_pages_sparsely();
   const std::uint64_t before = driver->free_bytes;
+  FakePause pause;
   const std::uint64_t gained =
-      pool.mesh(real, DeviceOrdinal{0},
-                {[] { return true; }, [] { return false; }, []() -> std::uint64_t { return 1; }},
-                {1, 10 * MiB, 12 * MiB, false, false, 8 * MiB});
+      pool.mesh(real, DeviceOrdinal{0}, pause, {1, 10 * MiB, 12 * MiB, false, false, 8 * MiB});
   EXPECT_GE(gained, 10 * MiB);
   EXPECT_EQ(driver->free_bytes, before + gained);
   expect_all_goes();

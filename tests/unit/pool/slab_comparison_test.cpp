@@ -9,6 +9,7 @@
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/repetitions.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/pool/fake_pause.hpp"
 #include "tests/unit/pool/model_of_driver.hpp"
 
 namespace cuwarden::pool {
@@ -45,8 +46,7 @@ class RandomProgram {
   // Gives back all that can be given back.
   void settle() {
     pool_.give_back(real_, no_device, UINT64_MAX);
-    const Pause pause{[] { return true; }, [] { return false; },
-                      []() -> std::uint64_t { return 1; }};
+    FakePause pause;
     while (pool_.mesh(real_, DeviceOrdinal{0}, pause, {1, 1, UINT64_MAX / 2}) != 0) {
     }
   }

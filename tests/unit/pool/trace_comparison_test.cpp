@@ -9,6 +9,7 @@
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "tests/traces/trace.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
+#include "tests/unit/pool/fake_pause.hpp"
 #include "tests/unit/pool/model_of_driver.hpp"
 
 namespace cuwarden::pool {
@@ -70,8 +71,7 @@ class Replay {
  private:
   void mesh(Compared& result, std::size_t meshings) {
     pool_.give_back(real_, no_device, UINT64_MAX);
-    const Pause pause{[] { return true; }, [] { return false; },
-                      []() -> std::uint64_t { return 1; }};
+    FakePause pause;
     while (pool_.mesh(real_, DeviceOrdinal{0}, pause, {1, 1, UINT64_MAX / 2}) != 0) {
     }
     const std::uint64_t held = pool_.counts(DeviceOrdinal{0}).held_bytes,
