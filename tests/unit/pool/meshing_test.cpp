@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime_hooks/pool/page_pairing.hpp"
+#include "runtime_hooks/pool/meshing/page_pairing.hpp"
 #include "tests/unit/pool/meshing_fixture.hpp"
 
 namespace cuwarden::pool {

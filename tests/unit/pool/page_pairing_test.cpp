@@ -1,5 +1,5 @@
 // The memory that a plan of meshing saves, for pages in which blocks were freed at random.
-#include "runtime_hooks/pool/page_pairing.hpp"
+#include "runtime_hooks/pool/meshing/page_pairing.hpp"
 
 #include <gtest/gtest.h>
 

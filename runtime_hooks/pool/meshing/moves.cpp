@@ -1,8 +1,8 @@
-// Moves blocks so that pages of addresses share memory, as planned in arena_mesh_candidates.cpp:
+// Moves blocks so that pages of addresses share memory, as planned in candidates.cpp:
 // the pauses, and the copies.
 #include <span>
 
-#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {

@@ -1,5 +1,5 @@
 // Meshing of an arena's pages, so that several pages of addresses share one page of memory. The
-// plan is made in arena_mesh_candidates.cpp, and carried out in arena_mesh.cpp.
+// plan is made in candidates.cpp, and carried out in moves.cpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime_hooks/pool/arena.hpp"
-#include "runtime_hooks/pool/page_pairing.hpp"
+#include "runtime_hooks/pool/meshing/page_pairing.hpp"
 
 namespace cuwarden::pool {
 

@@ -4,7 +4,7 @@
 #include <new>
 #include <tuple>
 
-#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {

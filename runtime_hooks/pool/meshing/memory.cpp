@@ -1,8 +1,8 @@
-// Prepares the memory between which blocks are moved (arena_mesh.cpp), and gives it back: new
+// Prepares the memory between which blocks are moved (moves.cpp), and gives it back: new
 // memory, and the old memory of runs at scratch addresses.
 #include <span>
 
-#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {

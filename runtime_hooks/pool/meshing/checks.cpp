@@ -5,7 +5,7 @@
 #include <span>
 
 #include "runtime_hooks/driver/device_reading.hpp"
-#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 #include "runtime_hooks/pool/contents.hpp"
 
 namespace cuwarden::pool {

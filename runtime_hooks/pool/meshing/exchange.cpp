@@ -1,8 +1,8 @@
 // Exchanges the memory behind addresses, before or after the blocks there are copied
-// (arena_mesh.cpp), and enters the move.
+// (moves.cpp), and enters the move.
 #include <span>
 
-#include "runtime_hooks/pool/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 

@@ -1,4 +1,4 @@
-#include "runtime_hooks/pool/page_pairing.hpp"
+#include "runtime_hooks/pool/meshing/page_pairing.hpp"
 
 #include <numeric>
 

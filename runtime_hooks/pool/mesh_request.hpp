@@ -1,0 +1,47 @@
+// A request for meshing (Arena::mesh()): the memory that it is to save, and the pauses of the program
+// for it.
+#pragma once
+
+#include <cstdint>
+
+namespace cuwarden::pool {
+
+// Bytes of memory that Arena::mesh() is to save in one call, and conditions for the call.
+struct MeshGoal {
+  // Fewest bytes of device memory for which pages are moved. If a new plan of all pages would save
+  // less, it is not carried out. 0: there is no such limit.
+  std::uint64_t least_bytes = 0;
+  // Once meshing has saved so many bytes of device memory, no further pause begins.
+  std::uint64_t needed_bytes = 0;
+  // Once meshing has saved so many bytes of device memory, nothing more is moved.
+  std::uint64_t enough_bytes = 0;
+  // True if each copy is compared with its original in the pause.
+  bool verifies = false;
+  // True if the driver lacks memory that it needs for copies on the device, because the context has
+  // given that memory back. A copy is then made before anything else, so that the driver takes the
+  // memory while it is free.
+  bool copies_need_memory = false;
+  // Most bytes of the saved memory that the arena keeps for the beginning of its next mesh(); 0:
+  // none. Only bytes beyond `needed_bytes` are kept, at most 8 MiB, and only if planned moves are
+  // left over.
+  std::uint64_t kept_bytes = 0;
+};
+
+// Pauses the program for Arena::mesh(), which moves blocks. In a pause no thread and no stream uses
+// the device's memory. Meshing may ask for several pauses, one after the other.
+class Pause {
+ public:
+  // Starts a pause of the program. Returns true if it has begun: end() must be called then. Returns
+  // false if none can be had.
+  virtual bool begin() noexcept = 0;
+  // Returns true once the pause that begin() has started has lasted as long as it may. Meshing then
+  // moves no further run of pages before it calls end().
+  virtual bool is_over() noexcept = 0;
+  // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
+  virtual std::uint64_t end() noexcept = 0;
+
+ protected:
+  ~Pause() = default;
+};
+
+}  // namespace cuwarden::pool
