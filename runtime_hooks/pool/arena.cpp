@@ -92,7 +92,7 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
   }
   const RunIndex made = unused_runs_.back();
   unused_runs_.pop_back();
-  runs_[made - 1] = {.first = first, .count = count, .idle_since_ns = now_ns};
+  runs_[made - 1] = {.first = first, .count = count, .span = count, .idle_since_ns = now_ns};
   for (std::uint64_t page = first; page < first + count; ++page) pages_[page].run = made;
   packing_.gain_memory(address, bytes);
   counts_.held_bytes += bytes;
@@ -108,51 +108,52 @@ void Arena::count_unused(const Run& run, int sign) noexcept {
 }
 
 // Unmaps the run and drops it; returns false if the driver refuses. A run of neighbours is
-// then unchanged. A run of pages that share memory may be unmapped in part: the pages that were
-// unmapped do not belong to it any more.
+// then unchanged. A shared run may be unmapped in part: the members that were unmapped do not
+// belong to it any more.
 bool Arena::unmap_run(const driver::RealDriver& real, Run& run) noexcept {
-  if (!run.is_shared) {
-    if (real.cuMemUnmap(address_of(run.first), run.bytes()) != CUDA_SUCCESS) return false;
-    drop_run(run);
-    return true;
+  while (run.count > run.span) {
+    const std::uint64_t gone = run.first;
+    if (real.cuMemUnmap(address_of(gone), run.bytes()) != CUDA_SUCCESS) return false;
+    run.first = pages_[gone].next - std::uint64_t{1};
+    run.count -= run.span;
+    lose_memory(run, gone);
   }
-  while (run.count > 1) {
-    const std::uint64_t gone = run.first, address = address_of(gone);
-    if (real.cuMemUnmap(address, page_bytes) != CUDA_SUCCESS) return false;
-    run.first = page_after(run, gone);
-    --run.count;
-    lose_memory(gone);
-  }
-  if (real.cuMemUnmap(address_of(run.first), page_bytes) != CUDA_SUCCESS) return false;
+  if (real.cuMemUnmap(address_of(run.first), run.bytes()) != CUDA_SUCCESS) return false;
   drop_run(run);
   return true;
 }
 
-void Arena::lose_memory(std::uint64_t page) noexcept {
-  Page& lost = pages_[page];
-  const Run& run = this->run(lost.run);
+void Arena::leave_run(std::uint64_t page) noexcept {
+  Page& left = pages_[page];
+  const Run& run = this->run(left.run);
+  if (left.offset == 0 && is_guest(page) && is_unused(run, page)) --unused_members_;
   if (run.is_shared || run.is_lost) {
-    if (run.is_shared && lost.blocks == 0 && page != run.host_page) --unused_shared_pages_;
     packing_.release(address_of(page), page_bytes);
-    packing_.renounce_withheld(lost.withheld_parts);
+    packing_.renounce_withheld(left.withheld_parts);
   }
-  lost = {.blocks = lost.blocks};
-  if (lost.blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
+  left = {.blocks = left.blocks};
 }
 
-// The pages that stay keep their order. The host page is always one of them.
-void Arena::unmap_unused_pages(const driver::RealDriver& real, Run& run) noexcept {
+void Arena::lose_memory(const Run& run, std::uint64_t first) noexcept {
+  for (std::uint64_t page = first; page != first + run.span; ++page) {
+    leave_run(page);
+    if (pages_[page].blocks == 0) packing_.lose_memory(address_of(page), page_bytes);
+  }
+}
+
+// The members that stay keep their order. The host is always one of them.
+void Arena::unmap_unused_members(const driver::RealDriver& real, Run& run) noexcept {
   std::uint64_t at = run.first, stays = UINT64_MAX;
-  for (std::uint64_t left = run.count; left != 0; --left) {
+  for (std::uint64_t left = run.count / run.span; left != 0; --left) {
     const std::uint32_t next = pages_[at].next;
-    if (pages_[at].blocks == 0 && at != run.host_page &&
-        real.cuMemUnmap(address_of(at), page_bytes) == CUDA_SUCCESS) {
+    if (at != run.host && is_unused(run, at) &&
+        real.cuMemUnmap(address_of(at), run.bytes()) == CUDA_SUCCESS) {
       if (stays == UINT64_MAX)
         run.first = next - std::uint64_t{1};
       else
         pages_[stays].next = next;
-      --run.count;
-      lose_memory(at);
+      run.count -= run.span;
+      lose_memory(run, at);
     } else {
       stays = at;
     }
@@ -160,18 +161,27 @@ void Arena::unmap_unused_pages(const driver::RealDriver& real, Run& run) noexcep
   }
 }
 
-void Arena::unmap_unused_pages(const driver::RealDriver& real) noexcept {
-  if (unused_shared_pages_ == 0) return;
+void Arena::unmap_unused_members(const driver::RealDriver& real) noexcept {
+  if (unused_members_ == 0) return;
   for (Run& run : runs_)
-    if (run.is_shared && run.pages_in_use != 0) unmap_unused_pages(real, run);
+    if (run.is_shared && run.pages_in_use != 0) unmap_unused_members(real, run);
 }
 
-// Removes the run's row and detaches its pages, after its memory has been unmapped.
-void Arena::drop_run(Run& run) noexcept {
+// Removes the run's row and detaches its pages.
+void Arena::drop_run(Run& run, std::uint64_t unit) noexcept {
   const RunIndex gone = pages_[run.first].run;
   counts_.held_bytes -= run.bytes();
   count_unused(run, -1);
-  each_page(run, [&](std::uint64_t page) { lose_memory(page); });
+  std::uint64_t left = unit;
+  bool are_used = false;
+  each_page(run, [&](std::uint64_t page) {
+    are_used = are_used || pages_[page].blocks != 0;
+    leave_run(page);
+    if (--left != 0) return;
+    if (!are_used) packing_.lose_memory(address_of(page + 1 - unit), unit * page_bytes);
+    left = unit;
+    are_used = false;
+  });
   run = {};
   unused_runs_.push_back(gone);
 }
@@ -219,8 +229,8 @@ void Arena::use_pages(const Block& block) noexcept {
 std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t bytes,
                                  Placement placement, std::uint64_t now_ns) {
   auto block = packing_.take(bytes, placement);
-  if (!block && unused_shared_pages_ != 0 && placement != Placement::in_memory) {
-    unmap_unused_pages(real);
+  if (!block && unused_members_ != 0 && placement != Placement::in_memory) {
+    unmap_unused_members(real);
     block = packing_.take(bytes, placement);
   }
   if (!block) return std::nullopt;
@@ -272,8 +282,8 @@ void Arena::unretire(std::uint64_t start) noexcept {
   if (const auto block = packing_.block_at(start)) counts_.live_bytes += block->bytes;
 }
 
-// In memory that several pages share, the host page alone takes new blocks. The freed addresses of
-// another page become withheld, and the same offsets in the host become a hole.
+// In memory that several members share, the host alone takes new blocks. The freed addresses of
+// another member become withheld, and the same offsets in the host become a hole.
 void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || !packing_.has_retired(block) || !packing_.give(block.start)) return;
@@ -282,12 +292,12 @@ void Arena::give(const Block& block, std::uint64_t now_ns) noexcept {
     Run& run = runs_[pages_[page].run - 1];
     const std::uint64_t start = address_of(page), first = std::max(block.start, start),
                         bytes = std::min(end, start + page_bytes) - first;
-    const bool is_guest = run.is_shared && page != run.host_page;
+    const bool is_guest = this->is_guest(page);
     if (run.is_lost || is_guest) packing_.withhold(first, bytes);
     if (!run.is_lost && is_guest)
-      packing_.release(address_of(run.host_page) + (first - start), bytes);
+      packing_.release(address_of(run.host + pages_[page].offset) + (first - start), bytes);
     if (--pages_[page].blocks != 0) continue;
-    if (is_guest) ++unused_shared_pages_;
+    if (is_guest && is_unused(run, member_of(page))) ++unused_members_;
     count_unused(run, -1);
     --run.pages_in_use;
     count_unused(run, 1);
@@ -308,7 +318,7 @@ void Arena::set_sync_memops(std::uint64_t start, bool on) noexcept {
 std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return 0;
-  unmap_unused_pages(real);
+  unmap_unused_members(real);
   if (counts_.idle_bytes == 0) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
@@ -334,7 +344,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   packing_ = {};
   pages_ = {};
   left_over_ = {};
-  unused_shared_pages_ = 0;
+  unused_members_ = 0;
   runs_ = {};
   unused_runs_ = {};
   copy_kernel_ = {};
@@ -352,10 +362,7 @@ CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer
     if (changed != CUDA_SUCCESS) result = changed;
   };
   for (const Run& run : runs_) {
-    if (run.is_shared)
-      each_page(run, [&](std::uint64_t page) { change(page, page_bytes); });
-    else if (run.count != 0)
-      change(run.first, run.bytes());
+    if (run.count != 0) each_member(run, [&](std::uint64_t first) { change(first, run.bytes()); });
   }
   return result;
 }

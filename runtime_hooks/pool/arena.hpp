@@ -172,30 +172,37 @@ class Arena {
     std::uint32_t blocks = 0;
     // Number of the run that the page's memory belongs to; 0 if the page has no memory.
     RunIndex run = 0;
-    // The next page that shares this page's memory, as its index in `pages_` plus 1; 0 if this is
-    // the last one or the memory is not shared.
+    // Set in the first page of a member of a shared run: the first page of the run's next member,
+    // as its index in `pages_` plus 1; 0 if this is the last member, or in all other pages.
     std::uint32_t next = 0;
+    // Number of pages between the start of the page's member and the page; 0 if the page's run is
+    // not shared.
+    std::uint32_t offset = 0;
     // Number of parts for which Packing::announce_withheld() was called when meshing moved the page
     // to this memory; 0 if it did not. They stay announced until the page loses the memory. The
     // first page of a lost run (Run::is_lost) also has the parts of the move that failed.
     std::uint32_t withheld_parts = 0;
   };
   // Pages whose memory is given back together. They are either neighbours that were mapped in one
-  // piece, or pages of addresses that share one page of memory.
+  // piece, or the members of a shared run. A member is as many neighbours as the run has pages of
+  // memory; all members are mapped to that memory, each in one piece.
   struct Run {
     // Index in `pages_` of the run's first page, and the number of its pages. A count of 0 marks an
     // unused row of `runs_`.
     std::uint64_t first = 0, count = 0;
+    // Number of the run's pages of memory, and of the pages of each member.
+    std::uint64_t span = 0;
     // Number of the run's pages that hold at least one block.
     std::uint64_t pages_in_use = 0;
     // Time on the ledger's clock since which no page of the run holds a block. Means nothing while
     // `pages_in_use` is not 0.
     std::uint64_t idle_since_ns = 0;
-    // True if all pages of the run share one page of memory.
+    // True if the run's members share its memory. There may be a single member left.
     bool is_shared = false;
-    // Index in `pages_` of the run's host page: the only one of the run that takes new blocks. They
-    // lie at offsets that no block of the run's pages takes. Means nothing unless `is_shared`.
-    std::uint64_t host_page = 0;
+    // Index in `pages_` of the first page of the run's host: the only member that takes new blocks.
+    // They lie at offsets that no block of the run's members takes. Means nothing unless
+    // `is_shared`.
+    std::uint64_t host = 0;
     // True if addresses of the run have no memory any more (ArenaCounts::lost_bytes). Then no page
     // takes new blocks.
     bool is_lost = false;
@@ -203,23 +210,23 @@ class Arena {
     // last joined the run; 0 if no block has come to the run.
     std::uint64_t filled_at = 0;
 
-    // Returns the bytes of device memory that the run (a group of pages of addresses) takes: one
-    // page if meshing has made its pages share memory, otherwise a page of memory for each. Pages
+    // Returns the bytes of device memory that the run (a group of pages of addresses) takes. Pages
     // of a lost run count, too, although some have no memory any more.
-    std::uint64_t bytes() const noexcept { return is_shared ? page_bytes : count * page_bytes; }
+    std::uint64_t bytes() const noexcept { return span * page_bytes; }
   };
   // Planned moves of meshing that were not made. They are kept for the next request that meshing is
   // to serve. They take at most 32 bytes of host memory for each page with memory.
   struct LeftOver {
-    // The move of one page of addresses to the memory of a target. A target is a page of memory to
-    // which pages move.
+    // The move of `span` neighbouring pages of addresses to the memory of a target. A target is
+    // `span` pages of memory.
     struct Move {
-      // Index of the page in Arena::pages_: its number in the arena's range, from 0.
+      // Index of the first page in Arena::pages_: its number in the arena's range, from 0.
       std::uint64_t page = 0;
-      // `item`: number of the item that the page belongs to. An item is a page, or all pages that
-      // share memory already; all its pages move to one target. Items are numbered from 0: over the
-      // whole plan if it moves pages to new memory, but in each run anew if it moves them to memory
-      // of the arena. `target`: number of the memory that the item's pages move to.
+      // `item`: number of the item that the pages belong to. An item is `span` pages of addresses,
+      // or all addresses that share the memory of these already; all of an item moves to one
+      // target. Items are numbered from 0: over the whole plan if it moves pages to new memory, but
+      // in each run anew if it moves them to memory of the arena. `target`: number of the memory
+      // that the item moves to.
       std::uint32_t item = 0, target = 0;
     };
     // A run (a group of pages) that may be moved: its number, the index of its first move in
@@ -230,8 +237,8 @@ class Arena {
     };
     std::vector<Move> moves{};
     std::vector<OfRun> runs{};
-    // For each target (a page of memory to which pages move), in the order of their numbers: number
-    // of the run that has this memory; 0 for new memory.
+    // For each target (memory to which pages move), in the order of their numbers: number of the
+    // run that has this memory; 0 for new memory.
     std::vector<RunIndex> targets{};
     // Value of Arena::changes_ when the moves were left over. A run that was filled later
     // (Run::filled_at) is neither moved nor used as a target.
@@ -239,6 +246,8 @@ class Arena {
     // Bytes that blocks of the arena took (Packing::taken_bytes()) when meshing planned these
     // moves.
     std::uint64_t taken_bytes = 0;
+    // Number of pages that each move moves, and that each target has.
+    std::uint32_t span = 1;
   };
   class Meshing;
 
@@ -274,38 +283,59 @@ class Arena {
   // Returns the number of successive pages without memory, from the page with the index `first` on;
   // at most `limit`. Pages that have no entry in `pages_` are not counted.
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
-  // Returns the index of the page that follows `page` in the run. `page` must not be the run's last
-  // one.
-  std::uint64_t page_after(const Run& run, std::uint64_t page) const noexcept {
-    return run.is_shared ? pages_[page].next - std::uint64_t{1} : page + 1;
+  // Returns the index of the first page of the member (Run) that the page belongs to, which must be
+  // one of a shared run.
+  std::uint64_t member_of(std::uint64_t page) const noexcept { return page - pages_[page].offset; }
+  // True if the page belongs to a member of a shared run that takes no new blocks.
+  bool is_guest(std::uint64_t page) const noexcept {
+    const Run& run = runs_[pages_[page].run - 1];
+    return run.is_shared && member_of(page) != run.host;
+  }
+  // True if no page of the member has a block. `first`: the index of the member's first page.
+  bool is_unused(const Run& run, std::uint64_t first) const noexcept {
+    std::uint64_t page = first;
+    while (page != first + run.span && pages_[page].blocks == 0) ++page;
+    return page == first + run.span;
+  }
+  // Calls visit(first) for each member of a shared run, with the index of the member's first page;
+  // once for another run. `visit` may change the member's entries in `pages_`.
+  template <class Visit>
+  void each_member(const Run& run, const Visit& visit) {
+    std::uint64_t next = run.first;
+    for (std::uint64_t left = run.count / run.span; left != 0; --left) {
+      const std::uint64_t first = next;
+      if (left > 1) next = pages_[first].next - std::uint64_t{1};
+      visit(first);
+    }
   }
   // Calls visit(index) for each page of the run, with the page's index in `pages_`. `visit` may
   // change that entry of `pages_`.
   template <class Visit>
   void each_page(const Run& run, const Visit& visit) {
-    std::uint64_t page = run.first;
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      const std::uint64_t now = page;
-      if (i + 1 < run.count) page = page_after(run, page);
-      visit(now);
-    }
+    each_member(run, [&](std::uint64_t first) {
+      for (std::uint64_t page = first; page != first + run.span; ++page) visit(page);
+    });
   }
-  // Unmaps those pages of a shared run that have no block. The page that takes new blocks
-  // (Run::host_page) stays mapped. The run keeps its memory. A page that the driver refuses to
-  // unmap stays in the run.
-  void unmap_unused_pages(const driver::RealDriver&, Run&) noexcept;
-  // Unmaps the pages without a block of all runs whose pages share memory. The pages that take new
-  // blocks (Run::host_page) stay mapped.
-  void unmap_unused_pages(const driver::RealDriver&) noexcept;
+  // Unmaps those members of a shared run that have no block. The member that takes new blocks
+  // (Run::host) stays mapped. The run keeps its memory. A member that the driver refuses to unmap
+  // stays in the run.
+  void unmap_unused_members(const driver::RealDriver&, Run&) noexcept;
+  // Unmaps the members without a block of all shared runs. The members that take new blocks
+  // (Run::host) stay mapped.
+  void unmap_unused_members(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
-  // then kept, but a shared run may have lost some of its pages.
+  // then kept, but a shared run may have lost some of its members.
   bool unmap_run(const driver::RealDriver&, Run&) noexcept;
-  // Enters the page (its index in `pages_`) as one without memory, after the caller has unmapped
-  // its memory. Its blocks, if it has any, stay entered.
-  void lose_memory(std::uint64_t page) noexcept;
-  // Empties the run's row in `runs_` and enters its pages as pages without memory. The caller must
-  // have unmapped the run's memory before.
-  void drop_run(Run&) noexcept;
+  // Enters the page (its index in `pages_`) as one of no run. Its blocks, if it has any, stay
+  // entered. Of a member's pages, the first must leave first.
+  void leave_run(std::uint64_t page) noexcept;
+  // Enters the pages of a member of the run as pages without memory, after the caller has unmapped
+  // it. `first`: the index of the member's first page.
+  void lose_memory(const Run&, std::uint64_t first) noexcept;
+  // Empties the run's row in `runs_` and enters its pages as pages of no run. Pages without a block
+  // are then bare, but not if a page of the same unit has one: `unit` neighbours, counted from the
+  // start of the member. The caller must have unmapped the bare ones before.
+  void drop_run(Run&, std::uint64_t unit = 1) noexcept;
   // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`
   // (`sign` 1), or subtracts it (`sign` -1). To be called with -1 before each change of
   // Run::pages_in_use, and with 1 after it.
@@ -349,9 +379,9 @@ class Arena {
   // mesh() gives them back first, so that the driver has memory for new pages. They count as held
   // and idle. Four pages are the most that growth maps ahead (8 MiB).
   std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
-  // Number of pages of addresses that hold no block and share memory with other pages. Pages that
-  // take new blocks (Run::host_page) do not count.
-  std::uint64_t unused_shared_pages_ = 0;
+  // Number of members of shared runs that hold no block. Members that take new blocks (Run::host)
+  // do not count.
+  std::uint64_t unused_members_ = 0;
   ArenaCounts counts_;
   // True once meshing has found that two addresses of one page show the same contents on this
   // device.

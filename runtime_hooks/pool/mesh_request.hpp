@@ -1,5 +1,5 @@
-// A request for meshing (Arena::mesh()): the memory that it is to save, and the pauses of the program
-// for it.
+// A request for meshing (Arena::mesh()): the memory that it is to save, and the pauses of the
+// program for it.
 #pragma once
 
 #include <cstdint>

@@ -17,21 +17,27 @@ namespace cuwarden::pool {
 // addresses share one page of memory (a target). A run is a group of pages whose memory is mapped
 // together; runs are moved one after the other.
 //
-// If one of the pages that are to share memory belongs to a run with one page of memory, that page
-// of memory is the target. Otherwise the target is new memory. A run never needs more new memory
-// than it gives back, so a little free memory is enough. On a device without free memory, only the
-// memory of runs with one page of memory can be a target.
+// A pass has a span: the number of neighbouring pages that move together, and that a target has. A
+// call of the driver takes as long for several pages that are mapped in one piece as for one. So
+// runs whose memory has four pages are moved as a whole first, if enough of them fit together.
+//
+// If one of the runs that are to share memory has as many pages of memory as the span, its memory
+// is the target. Otherwise the target is new memory. A run never needs more new memory than it
+// gives back, so a little free memory is enough. On a device without free memory, only the memory
+// of such runs can be a target.
 //
 // A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
 // own addresses to those of the targets, and then its addresses are mapped to the targets. A run
 // that moves to new memory is exchanged first: its old memory is mapped a second time, at scratch
 // addresses; its own addresses are mapped to the targets; and then its blocks are copied from the
-// scratch addresses. A call of the driver takes as long for a page as for a run that was mapped in
-// one piece. So a scratch address for each run costs less than one for each target would.
+// scratch addresses. A scratch address for each run costs less than one for each target would.
 class Arena::Meshing {
  public:
   // The kind of plan for a pass of meshing: the memory that pages are to move to.
   enum class Plan : std::uint8_t {
+    // Runs whose memory has most_span pages move as a whole into the memory of other such runs. No
+    // new memory is made.
+    whole_runs,
     // Pages move into new memory, and into the memory of those runs of the arena that have one page
     // of memory.
     into_new_memory,
@@ -52,7 +58,8 @@ class Arena::Meshing {
         verifies_(verifies),
         has_kernel_(arena.copy_kernel_.is_here(real)) {
     planned_beside_bytes_ = arena.packing_.taken_bytes();
-    if (plan == Plan::into_new_memory) find_moves();
+    if (plan == Plan::whole_runs) span_ = most_span;
+    if (plan == Plan::whole_runs || plan == Plan::into_new_memory) find_moves();
     if (plan == Plan::into_own_memory) find_moves_into_own();
     if (plan == Plan::left_over) find_left_over();
     if (plan != Plan::into_own_memory) drop_useless();
@@ -72,7 +79,7 @@ class Arena::Meshing {
   std::uint64_t gain() const noexcept {
     std::uint64_t held = 0;
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
-    return held - std::min(held, used_targets_ * page_bytes);
+    return held - std::min(held, used_targets_ * span_ * page_bytes);
   }
   // Reserves the scratch addresses at which the old memory of runs is mapped while their blocks are
   // copied. To be called once, before run(). Returns false if the driver refuses; true also if the
@@ -99,7 +106,7 @@ class Arena::Meshing {
   void keep_rest() noexcept;
 
  private:
-  // The move of one page of addresses to other memory. `target` is the index of that memory in
+  // The move of `span_` pages of addresses to other memory. `target` is the index of that memory in
   // `targets_`.
   using Move = LeftOver::Move;
   // The memory that a run has before it is moved.
@@ -111,20 +118,16 @@ class Arena::Meshing {
     // Bytes of the run's old memory that are mapped at the scratch address `at`; 0 if `at` is 0.
     std::uint64_t bytes = 0;
   };
-  // A run (pages whose memory is mapped together) that may be moved, as a whole. Each page with
-  // blocks is an item of the plan. Pages that share memory already are one item together, so that
-  // they need no more memory than they give back.
+  // A run (pages whose memory is mapped together) that may be moved, as a whole. Each `span_` of
+  // its pages are an item of the plan, if they hold blocks. Pages that share memory already are one
+  // item together, so that they need no more memory than they give back.
   struct Candidate {
     // Number of the candidate's run: its index in Arena::runs_, plus 1.
     RunIndex run = 0;
     std::uint32_t first_move = 0;  // index in `moves_` of the run's first move
     std::uint32_t moves = 0;       // number of the run's moves
-    // Number of the run's items. An item is a page with blocks, or all pages that share memory
-    // already.
-    std::uint32_t items = 0;
-    // Number of the run's items (pages, or groups of pages that share memory) that move to new
-    // memory.
-    std::uint32_t new_items = 0;
+    std::uint32_t items = 0;       // number of the run's items
+    std::uint32_t new_items = 0;   // number of the run's items that move to new memory
     // True while the run's addresses are mapped to the memory that it moves to, and the move is not
     // complete.
     bool is_exchanged = false;
@@ -143,13 +146,13 @@ class Arena::Meshing {
   };
   // Value of an item's number (LeftOver::Move::item) that stands for no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
-  // A page of memory that one or several pages of addresses are moved to.
+  // Memory of `span_` pages that pages of addresses are moved to.
   struct Target {
     // The driver's handle of the memory. 0 for new memory that is not allocated yet, and for memory
     // of the arena for whose handle the driver was not asked yet.
     CUmemGenericAllocationHandle handle = 0;
-    // The address of a page that uses the memory, if the arena had the memory before this pass of
-    // meshing; 0 for new memory.
+    // The address of the first of the pages that use the memory, if the arena had the memory before
+    // this pass of meshing; 0 for new memory.
     CUdeviceptr at = 0;
     // Number of the arena's run that uses the target's memory, from 1. 0 for new memory to which no
     // page was moved.
@@ -177,8 +180,9 @@ class Arena::Meshing {
   // of its pages has lost its memory.
   static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
   std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
-  bool add_candidate(RunIndex, std::vector<PageSteps>& items);
-  void let_single_pages_stay();
+  bool has_blocks(std::uint64_t page) const noexcept;
+  bool add_candidate(RunIndex, std::vector<PageSteps>& pages);
+  void let_targets_stay();
   void find_moves();
   std::vector<Own> find_own() const;
   bool find_own_targets(const Candidate&, const std::vector<PageSteps>& items, std::vector<Own>&);
@@ -208,8 +212,8 @@ class Arena::Meshing {
   bool prepare(Candidate& candidate) noexcept {
     return take_old(candidate) && make_targets(candidate);
   }
-  // True if the target is memory that the arena had before this pass of meshing, and a single page
-  // of addresses uses it so far.
+  // True if the target is memory that the arena had before this pass of meshing, and that no pages
+  // of addresses share so far.
   bool is_alone(const Target& target) const noexcept {
     return target.is_own && !arena_.run(target.run).is_shared;
   }
@@ -298,8 +302,11 @@ class Arena::Meshing {
   // run is lost, the parts stay announced, because its addresses are withheld.
   void give_up(Candidate&) noexcept;
   // Returns the number of parts of pages that must be announced to Packing as withheld before a
-  // move. `Move` is the move of one page; `Candidate` stands for the moves of all pages of its run.
+  // move. `Candidate` stands for the moves of all pages of its run.
   std::uint32_t withheld_parts(const Move&) const noexcept;
+  // Returns the number of parts that are withheld for a moved page: one for its free addresses, and
+  // one in the host for the offsets of each of its blocks.
+  static std::uint32_t withheld_parts(const Page& page) noexcept { return 1 + page.blocks; }
   std::uint64_t withheld_parts(const Candidate&) const noexcept;
   // Tests if pages may share memory on this device and driver. They may if memory that is mapped at
   // two addresses shows the same contents at both, and if the second mapping takes no memory of the
@@ -319,10 +326,10 @@ class Arena::Meshing {
   void drop_spare() noexcept;
   // Gives back to the driver the memory in `old_`.
   void release_old() noexcept;
-  void undo(Run&, std::uint64_t unmapped_pages, CUmemGenericAllocationHandle) noexcept;
+  void undo(Run&, std::uint64_t unmapped_members, CUmemGenericAllocationHandle) noexcept;
   void join(const Move&) noexcept;
-  // Withholds the free addresses of each page in `joined_`. Also withholds the offsets of the
-  // page's blocks in the page of its run that takes new blocks (Run::host_page). To be called after
+  // Withholds the free addresses of each member in `joined_`. Also withholds the offsets of the
+  // member's blocks in the member of its run that takes new blocks (Run::host). To be called after
   // each pause.
   void withhold_joined() noexcept;
 
@@ -331,13 +338,15 @@ class Arena::Meshing {
   const bool verifies_;
   // True if the arena's kernel copies blocks; false if the driver's functions for copies do.
   const bool has_kernel_;
-  // Moves (each of one page to other memory) of all runs in `candidates_`. The moves of one run lie
-  // next to each other.
+  // Number of pages that each move moves, and that each target has.
+  std::uint32_t span_ = 1;
+  // Moves (each of `span_` pages to other memory) of all runs in `candidates_`. The moves of one
+  // run lie next to each other.
   std::vector<Move> moves_;
   std::vector<Candidate> candidates_;
   std::vector<Target> targets_;
-  // Number of the targets (pages of memory that pages of the arena move to) for which the moves of
-  // the runs in `candidates_` need new memory.
+  // Number of the targets (memory of `span_` pages that pages of the arena move to) for which the
+  // moves of the runs in `candidates_` need new memory.
   std::uint64_t used_targets_ = 0;
   // Start of the scratch addresses, at which the old memory of runs is mapped while their blocks
   // are copied; 0 if there are none.
@@ -362,8 +371,9 @@ class Arena::Meshing {
   std::uint64_t spare_bytes_ = 0;
   // Index in `candidates_` of the next candidate to be moved.
   std::size_t next_ = 0;
-  // Indices in Arena::pages_ of the pages that were moved in the last pause. Pages that take their
-  // new run's new blocks (Run::host_page) are left out. withhold_joined() empties the list.
+  // Indices in Arena::pages_ of the first pages of the members that were moved in the last pause.
+  // Members that take their new run's new blocks (Run::host) are left out. withhold_joined()
+  // empties the list.
   std::vector<std::uint64_t> joined_;
   // Memory that moved runs had before, and memory of runs that were skipped. It is given back to
   // the driver after the pause, or as soon as the driver refuses new memory.

@@ -40,42 +40,57 @@ std::uint32_t Arena::Meshing::take_steps(std::uint64_t page, PageSteps& steps) c
   return taken;
 }
 
-// Adds the run as a candidate, with a move for each page that holds a block. Appends to `items` the
-// steps that each item takes. Returns false, with nothing added, if too much of the run is taken.
-bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& items) {
+// True if one of the `span_` pages from `page` on has a block.
+bool Arena::Meshing::has_blocks(std::uint64_t page) const noexcept {
+  const auto pages = std::span(arena_.pages_).subspan(page, span_);
+  return std::ranges::any_of(pages, [](const Page& one) { return one.blocks != 0; });
+}
+
+// Adds the run as a candidate, with a move for each `span_` pages that hold a block. Appends to
+// `pages` the steps that each item takes, `span_` pages for an item. Returns false, with nothing
+// added, if too much of the run is taken. The moves of an item lie next to each other.
+bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& pages) {
   const Run& run = arena_.run(index);
   Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
-  const auto first_item = static_cast<std::uint32_t>(items.size());
+  const std::size_t before = pages.size();
   std::uint64_t taken = 0;
-  arena_.each_page(run, [&](std::uint64_t page) {
-    if (arena_.pages_[page].blocks == 0) return;
-    if (!run.is_shared || items.size() == first_item) items.emplace_back();
-    moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(items.size() - 1)});
-    taken += take_steps(page, items.back()) * Packing::step_bytes;
-  });
-  if (moves_.size() - candidate.first_move == run.count &&
-      taken > run.bytes() / fullness_parts * (fullness_parts - 1)) {
-    moves_.resize(candidate.first_move);
-    items.resize(first_item);
-    return false;
+  for (std::uint64_t offset = 0; offset != run.span; offset += span_) {
+    const std::size_t item = pages.size();
+    arena_.each_member(run, [&](std::uint64_t first) {
+      const std::uint64_t page = first + offset;
+      if (!has_blocks(page)) return;
+      pages.resize(item + span_);
+      moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(item / span_)});
+      for (std::uint32_t i = 0; i < span_; ++i)
+        taken += take_steps(page + i, pages[item + i]) * Packing::step_bytes;
+    });
   }
   candidate.moves = static_cast<std::uint32_t>(moves_.size()) - candidate.first_move;
-  candidate.items = static_cast<std::uint32_t>(items.size()) - first_item;
+  candidate.items = static_cast<std::uint32_t>((pages.size() - before) / span_);
+  if (candidate.moves * span_ == run.count &&
+      taken > run.bytes() / fullness_parts * (fullness_parts - 1)) {
+    moves_.resize(candidate.first_move);
+    pages.resize(before);
+    return false;
+  }
   candidates_.push_back(candidate);
   return true;
 }
 
-// Plans moves of all candidates into memory that is to be made.
+// Plans moves of all candidates. If runs are to move as a whole, only those of the span are
+// candidates, and the memory of one run of each target becomes the target.
 void Arena::Meshing::find_moves() {
   const ArenaCounts& counts = arena_.counts_;
   std::vector<PageSteps> pages;
   pages.reserve((counts.held_bytes - counts.idle_bytes - counts.partly_idle_bytes) / page_bytes);
-  for (RunIndex index = 1; index <= arena_.runs_.size(); ++index)
-    if (may_move(arena_.run(index))) add_candidate(index, pages);
-  const MeshPlan plan = plan_mesh(pages);
+  for (RunIndex index = 1; index <= arena_.runs_.size(); ++index) {
+    const Run& run = arena_.run(index);
+    if (may_move(run) && (span_ == 1 || run.span == span_)) add_candidate(index, pages);
+  }
+  const MeshPlan plan = plan_mesh(pages, span_);
   for (Move& move : moves_) move.target = plan.target_of[move.item];
   targets_.resize(plan.targets);
-  let_single_pages_stay();
+  let_targets_stay();
   count_new_items();
 }
 
@@ -86,13 +101,13 @@ void Arena::Meshing::count_new_items() {
     });
 }
 
-// Makes the memory of a single-page run the target of the pages that are to share memory with it.
-// The run is no candidate any more.
-void Arena::Meshing::let_single_pages_stay() {
+// Makes the memory of a run that has as much as a target the target of the pages that are to share
+// memory with it. The run is no candidate any more.
+void Arena::Meshing::let_targets_stay() {
   std::erase_if(candidates_, [&](const Candidate& candidate) {
     const Run& run = arena_.run(candidate.run);
     Target& target = targets_[moves_[candidate.first_move].target];
-    if (run.bytes() != page_bytes || target.is_own) return false;
+    if (run.span != span_ || target.is_own) return false;
     target = {.at = arena_.address_of(run.first), .run = candidate.run, .is_own = true};
     return true;
   });
@@ -171,6 +186,7 @@ void Arena::Meshing::find_moves_into_own() {
 void Arena::Meshing::find_left_over() {
   const LeftOver left = std::exchange(arena_.left_over_, {});
   if (arena_.packing_.taken_bytes() < left.taken_bytes - left.taken_bytes / much_freed) return;
+  span_ = left.span;
   planned_beside_bytes_ = left.taken_bytes;
   const auto is_as_planned = [&](RunIndex index) {
     const Run& run = arena_.run(index);
@@ -199,8 +215,7 @@ void Arena::Meshing::add_left_over(const LeftOver& left, const LeftOver::OfRun& 
                                    const std::vector<bool>& fails) {
   Candidate candidate{.run = one.run, .first_move = static_cast<std::uint32_t>(moves_.size())};
   for (const Move& move : std::span(left.moves).subspan(one.first_move, one.moves)) {
-    const Page& page = arena_.pages_[move.page];
-    if (page.run != one.run || page.blocks == 0) continue;
+    if (arena_.pages_[move.page].run != one.run || !has_blocks(move.page)) continue;
     if (fails[move.target]) return moves_.resize(candidate.first_move);
     if (candidate.items == 0 || moves_.back().item != move.item) ++candidate.items;
     moves_.push_back(move);
@@ -212,7 +227,7 @@ void Arena::Meshing::add_left_over(const LeftOver& left, const LeftOver::OfRun& 
 void Arena::Meshing::keep_rest() noexcept try {
   arena_.left_over_ = {};
   if (has_failed_) return;
-  LeftOver left{.made_at = arena_.changes_, .taken_bytes = planned_beside_bytes_};
+  LeftOver left{.made_at = arena_.changes_, .taken_bytes = planned_beside_bytes_, .span = span_};
   std::size_t runs = 0, moves = 0;
   for (const Candidate& candidate : candidates_) {
     runs += candidate.is_complete ? 0 : 1;
@@ -252,7 +267,7 @@ void Arena::Meshing::drop_useless() {
   begin_count();
   for (const Candidate& candidate : candidates_) count_items(candidate);
   std::erase_if(candidates_, [&](const Candidate& candidate) {
-    if (candidate.items * page_bytes < arena_.run(candidate.run).bytes()) return false;
+    if (candidate.items * span_ < arena_.run(candidate.run).span) return false;
     for (std::uint32_t i = 0; i < candidate.moves; ++i)
       if (items[moves_[candidate.first_move + i].target] != 1) return false;
     return true;

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "runtime_hooks/driver/device_reading.hpp"
-#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 #include "runtime_hooks/pool/contents.hpp"
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
 
 namespace cuwarden::pool {
 namespace {

@@ -86,7 +86,7 @@ void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noex
     const std::uint64_t given = arena_.run(candidate.run).bytes();
     saved += given - std::min(given, makes ? arena_.counts_.held_bytes - held
                                            : candidate.new_items * page_bytes);
-    moves += candidate.moves;
+    moves += candidate.moves * span_;
   }
 }
 
@@ -101,7 +101,7 @@ bool Arena::Meshing::take_batch(std::uint64_t bytes) noexcept {
     if (!prepare(candidate)) break;
     given += arena_.run(candidate.run).bytes();
     announced += withheld_parts(candidate);
-    moves += candidate.moves;
+    moves += candidate.moves * span_;
     ++next_;
   }
   parts_.clear();
@@ -174,7 +174,7 @@ void Arena::Meshing::give_up_incomplete(std::span<Candidate> batch) noexcept {
 void Arena::Meshing::give_up(Candidate& candidate) noexcept {
   if (std::exchange(candidate.is_unmapped, false)) {
     Run& moved = arena_.run(candidate.run);
-    undo(moved, moved.count, candidate.old.handle);
+    undo(moved, moved.count / moved.span, candidate.old.handle);
   }
   const Run& run = arena_.run(candidate.run);
   const std::uint64_t parts = withheld_parts(candidate);
@@ -184,10 +184,10 @@ void Arena::Meshing::give_up(Candidate& candidate) noexcept {
     arena_.packing_.renounce_withheld(parts);
 }
 
-// The free addresses of a moved page are withheld; and so are, in the host page, the offsets that
-// its blocks take.
 std::uint32_t Arena::Meshing::withheld_parts(const Move& move) const noexcept {
-  return 1 + arena_.pages_[move.page].blocks;
+  std::uint32_t sum = 0;
+  for (std::uint32_t i = 0; i < span_; ++i) sum += withheld_parts(arena_.pages_[move.page + i]);
+  return sum;
 }
 
 std::uint64_t Arena::Meshing::withheld_parts(const Candidate& candidate) const noexcept {
@@ -201,14 +201,16 @@ CUdeviceptr Arena::Meshing::copied_from(const Candidate& candidate,
                                         const Move& move) const noexcept {
   if (!candidate.exchanges_first()) return arena_.address_of(move.page);
   const Run& run = arena_.run(candidate.run);
-  return candidate.old.at + (run.is_shared ? 0 : move.page - run.first) * page_bytes;
+  const std::uint64_t offset =
+      run.is_shared ? arena_.pages_[move.page].offset : move.page - run.first;
+  return candidate.old.at + offset * page_bytes;
 }
 
 CUdeviceptr Arena::Meshing::copied_to(const Candidate& candidate, const Move& move) const noexcept {
   return candidate.exchanges_first() ? arena_.address_of(move.page) : targets_[move.target].at;
 }
 
-// Without the kernel, each part takes a call. So the first page of a new target is copied whole, by
+// Without the kernel, each part takes a call. So the first item of a new target is copied whole, by
 // one copy. Copies of other pages follow it in the stream, and write between its blocks. Copies by
 // the kernel have no order.
 void Arena::Meshing::list_copies(const Candidate& candidate, const Move& move) noexcept {
@@ -216,20 +218,21 @@ void Arena::Meshing::list_copies(const Candidate& candidate, const Move& move) n
   const CUdeviceptr from = copied_from(candidate, move), to = copied_to(candidate, move);
   if (!has_kernel_ && !target.is_own && target.whole_item == no_item) {
     target.whole_item = move.item;
-    parts_.push_back({to, from, page_bytes});
+    parts_.push_back({to, from, span_ * page_bytes});
     return;
   }
-  // All pages of an item have the same memory.
+  // All moves of an item are of the same memory.
   if (target.whole_item == move.item) return;
   const std::uint64_t start = arena_.address_of(move.page);
   const std::size_t of_before = parts_.size();
-  arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-    if (parts_.size() != of_before &&
-        parts_.back().from + parts_.back().bytes == from + (first - start))
-      parts_.back().bytes += end - first;
-    else
-      parts_.push_back({to + (first - start), from + (first - start), end - first});
-  });
+  arena_.packing_.each_taken(
+      start, span_ * page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+        if (parts_.size() != of_before &&
+            parts_.back().from + parts_.back().bytes == from + (first - start))
+          parts_.back().bytes += end - first;
+        else
+          parts_.push_back({to + (first - start), from + (first - start), end - first});
+      });
 }
 
 void Arena::Meshing::list_copies(const Candidate& candidate) noexcept {
@@ -292,17 +295,17 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const Me
   std::uint64_t gained = release_start_memory(real), least = goal.least_bytes;
   bool copies_need_memory = goal.copies_need_memory;
   // Carries out one plan. Returns false if another plan may save more. For a plan of all pages: if
-  // memory to move into was lacking, or if new memory would save nothing. For left-over moves:
-  // unless no pause could be had, or a move has failed.
+  // memory to move into was lacking, or if new memory would save nothing. For a plan of whole runs
+  // and for left-over moves: unless no pause could be had, or a move has failed.
   const auto carry_out = [&](Meshing& meshing, Meshing::Plan plan) {
-    const bool is_left_over = plan == Meshing::Plan::left_over;
-    if (is_left_over && meshing.gain() < goal.needed_bytes) return false;
-    if (!is_left_over && gained + meshing.gain() < std::exchange(least, 0)) return true;
+    const bool is_of_some = plan == Meshing::Plan::left_over || plan == Meshing::Plan::whole_runs;
+    if (is_of_some && gained + meshing.gain() < goal.needed_bytes) return false;
+    if (!is_of_some && gained + meshing.gain() < std::exchange(least, 0)) return true;
     if (std::exchange(copies_need_memory, false) && !meshing.have_copies_their_memory(pause))
       return true;
     if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
     gained += meshing.run(pause, goal.needed_bytes - gained, goal.enough_bytes - gained);
-    return is_left_over ? meshing.was_stopped() : !meshing.lacked_room();
+    return is_of_some ? meshing.was_stopped() : !meshing.lacked_room();
   };
   const auto pass = [&](Meshing::Plan plan) {
     Meshing meshing(*this, real, plan, goal.verifies);
@@ -311,10 +314,10 @@ std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const Me
     return is_last;
   };
   try {
-    // Left-over moves that save too little are no reason to refuse the request: a plan of all pages
-    // follows.
+    // Moves that save too little are no reason to refuse the request: a plan of all pages follows.
     bool is_done =
         gained >= goal.needed_bytes || (!left_over_.runs.empty() && pass(Meshing::Plan::left_over));
+    is_done = is_done || gained >= goal.needed_bytes || pass(Meshing::Plan::whole_runs);
     for (int tries = 0; tries < most_tries && gained < goal.needed_bytes && !is_done; ++tries) {
       if (pass(Meshing::Plan::into_new_memory) || counts_.differing_bytes != 0) break;
       const std::uint64_t before = gained;

@@ -6,75 +6,116 @@ namespace cuwarden::pool {
 
 namespace {
 
-// Most targets, of the latest, that a page is compared with. A comparison takes about 2 ns.
+// Most targets, of the latest, that an item is compared with. A comparison of a page takes about
+// 2 ns.
 constexpr std::uint32_t most_compared = 4096;
 // The comparison by all steps begins with the latest 256 targets, the oldest of these first: it is
 // likely to be the fullest. The other targets follow, the latest first.
 constexpr std::uint32_t fullest_of = 256;
 
-// The targets of a plan in its making.
-struct Targets {
-  std::vector<PageSteps> steps;
-  // For each target, the coarse bits and the samples of its steps, and the number of its steps that
-  // are taken.
-  std::vector<std::uint64_t> coarse;
-  std::vector<PageSamples> samples;
-  std::vector<std::uint32_t> taken;
+// One item: the steps of its pages, and coarse bits and samples of each page's steps.
+class Item {
+ public:
+  explicit Item(std::span<const PageSteps> pages) : pages_(pages) {
+    for (std::size_t page = 0; page < pages.size(); ++page) {
+      coarse_[page] = pages[page].coarse();
+      samples_[page] = pages[page].samples();
+    }
+  }
+  const PageSteps& steps(std::size_t page) const { return pages_[page]; }
+  std::uint64_t coarse(std::size_t page) const { return coarse_[page]; }
+  const PageSamples& samples(std::size_t page) const { return samples_[page]; }
 
-  // Returns the fullest of the latest targets that has room for the page by coarse bits alone;
+ private:
+  std::span<const PageSteps> pages_;
+  std::array<std::uint64_t, most_span> coarse_{};
+  std::array<PageSamples, most_span> samples_{};
+};
+
+// The targets of a plan in its making.
+class Targets {
+ public:
+  explicit Targets(std::uint32_t span) : span_(span) {}
+
+  // Number of targets.
+  std::uint32_t count() const { return static_cast<std::uint32_t>(taken_.size()); }
+  // Returns the fullest of the latest targets that has room for the item by coarse bits alone;
   // otherwise one of them that has room by its steps; otherwise the number of targets.
-  std::uint32_t find(const PageSteps& page, std::uint64_t bits,
-                     const PageSamples& page_samples) const {
-    const auto made = static_cast<std::uint32_t>(steps.size());
+  std::uint32_t find(const Item& item) const {
+    const std::uint32_t made = count();
     std::uint32_t best = made, most = 0;
     for (std::uint32_t at = made - std::min(made, most_compared); at < made; ++at)
-      if ((coarse[at] & bits) == 0 && taken[at] >= most) most = taken[best = at];
+      if (taken_[at] >= most && has_coarse_room(at, item)) most = taken_[best = at];
     if (best != made) return best;
-    const auto has_room = [&](std::uint32_t at) {
-      return !samples[at].meet(page_samples) && !steps[at].meets(page);
-    };
     const std::uint32_t first = made - std::min(made, fullest_of),
                         last = made - std::min(made, most_compared);
     for (std::uint32_t at = first; at < made; ++at)
-      if (has_room(at)) return at;
+      if (has_room(at, item)) return at;
     for (std::uint32_t at = first; at-- > last;)
-      if (has_room(at)) return at;
+      if (has_room(at, item)) return at;
     return made;
   }
-  // Adds a target without any taken step.
-  void add() {
-    steps.emplace_back();
-    coarse.push_back(0);
-    samples.emplace_back();
-    taken.push_back(0);
+  // Assigns an item, which takes so many steps, to the target; makes the target if there is none of
+  // this number.
+  void take(std::uint32_t target, const Item& item, std::uint32_t taken) {
+    if (target == count()) {
+      taken_.push_back(0);
+      steps_.resize(steps_.size() + span_);
+      coarse_.resize(steps_.size());
+      samples_.resize(steps_.size());
+    }
+    taken_[target] += taken;
+    for (std::size_t page = 0; page < span_; ++page) {
+      const std::size_t at = target * span_ + page;
+      steps_[at].take(item.steps(page));
+      coarse_[at] |= item.coarse(page);
+      samples_[at].take(item.samples(page));
+    }
   }
+
+ private:
+  bool has_coarse_room(std::uint32_t target, const Item& item) const {
+    std::uint64_t met = 0;
+    for (std::size_t page = 0; page < span_; ++page)
+      met |= coarse_[target * span_ + page] & item.coarse(page);
+    return met == 0;
+  }
+  bool has_room(std::uint32_t target, const Item& item) const {
+    for (std::size_t page = 0; page < span_; ++page) {
+      const std::size_t at = target * span_ + page;
+      if (samples_[at].meet(item.samples(page)) || steps_[at].meets(item.steps(page))) return false;
+    }
+    return true;
+  }
+
+  const std::size_t span_;
+  // For each page of each target: its steps, and coarse bits and samples of them.
+  std::vector<PageSteps> steps_;
+  std::vector<std::uint64_t> coarse_;
+  std::vector<PageSamples> samples_;
+  // For each target, the number of its steps that are taken.
+  std::vector<std::uint32_t> taken_;
 };
 
 }  // namespace
 
-// Takes the fullest pages first, and fills the fullest targets first. Pages that come late take
+// Takes the fullest items first, and fills the fullest targets first. Items that come late take
 // little, and fit into many targets.
-MeshPlan plan_mesh(std::span<const PageSteps> pages) {
-  std::vector<std::uint32_t> taken(pages.size()), order(pages.size());
-  for (std::size_t i = 0; i < pages.size(); ++i) taken[i] = pages[i].taken();
+MeshPlan plan_mesh(std::span<const PageSteps> pages, std::uint32_t span) {
+  std::vector<std::uint32_t> taken(pages.size() / span), order(taken.size());
+  for (std::size_t i = 0; i < pages.size(); ++i) taken[i / span] += pages[i].taken();
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return taken[a] > taken[b]; });
   MeshPlan plan;
-  plan.target_of.resize(pages.size());
-  Targets targets;
-  for (const std::uint32_t page : order) {
-    const std::uint64_t bits = pages[page].coarse();
-    const PageSamples samples = pages[page].samples();
-    const std::uint32_t target = targets.find(pages[page], bits, samples);
-    if (target == targets.steps.size()) targets.add();
-    targets.steps[target].take(pages[page]);
-    targets.coarse[target] |= bits;
-    targets.samples[target].take(samples);
-    targets.taken[target] += taken[page];
-    plan.target_of[page] = target;
+  plan.target_of.resize(taken.size());
+  Targets targets(span);
+  for (const std::uint32_t at : order) {
+    const Item item(pages.subspan(std::size_t{at} * span, span));
+    plan.target_of[at] = targets.find(item);
+    targets.take(plan.target_of[at], item, taken[at]);
   }
-  plan.targets = static_cast<std::uint32_t>(targets.steps.size());
+  plan.targets = targets.count();
   return plan;
 }
 

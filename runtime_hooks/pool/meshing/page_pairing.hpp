@@ -91,19 +91,24 @@ class PageSteps {
   std::array<std::uint64_t, count / 64> words_{};
 };
 
-// A plan of which pages of addresses are to share memory. A target is one page of memory, shared by
-// all pages that are assigned to it.
+// Most pages of an item of a plan.
+inline constexpr std::uint32_t most_span = 4;
+
+// A plan of which pages of addresses are to share memory. An item is one page of addresses, or
+// several neighbours that are to move together. A target is as many pages of memory, shared by all
+// items that are assigned to it.
 struct MeshPlan {
-  // For each page, in the order given to plan_mesh(), the number of its target (a page of memory):
-  // 0 to targets - 1.
+  // For each item, in the order given to plan_mesh(), the number of its target: 0 to targets - 1.
   std::vector<std::uint32_t> target_of;
-  // Number of targets, which is the number of pages of memory after meshing.
+  // Number of targets.
   std::uint32_t targets = 0;
 };
 
-// Assigns each page to a target (one page of memory) so that no two pages of a target take the same
-// step of 512 bytes. Makes the number of targets small, but not always the smallest. Apart from
-// sorting the pages, the time grows linearly with their number. May throw std::bad_alloc.
-MeshPlan plan_mesh(std::span<const PageSteps> pages);
+// Assigns each item to a target so that no two items of a target take the same step of 512 bytes.
+// `pages`: the pages of all items, item by item. `span`: number of pages of an item and of a
+// target, from 1 to most_span. Makes the number of targets small, but not always the smallest.
+// Apart from sorting the items, the time grows linearly with their number. May throw
+// std::bad_alloc.
+MeshPlan plan_mesh(std::span<const PageSteps> pages, std::uint32_t span = 1);
 
 }  // namespace cuwarden::pool

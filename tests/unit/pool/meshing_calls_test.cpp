@@ -8,9 +8,12 @@ namespace {
 class MeshingCallsTest : public MeshingTest {
  protected:
   // Fills memory with blocks of `bytes`, and keeps some: as many in a page as told, on average.
-  void leave_some(std::uint64_t filled, std::uint64_t bytes, std::uint64_t in_page = 3) {
+  // `apart`: true if no two runs are to fit together as a whole.
+  void leave_some(std::uint64_t filled, std::uint64_t bytes, std::uint64_t in_page = 3,
+                  bool apart = false) {
     for (std::uint64_t sum = 0; sum < filled; sum += bytes) ASSERT_NE(allocate(bytes), 0u);
-    keep_one_of(static_cast<unsigned>(page / bytes / in_page));
+    const auto one_of = static_cast<unsigned>(page / bytes / in_page);
+    apart ? keep_runs_apart(one_of) : keep_one_of(one_of);
     pool.give_back(real, no_device, UINT64_MAX);
     ASSERT_NE(mesh(), 0u) << "a first move, with the checks that are made once";
     driver->calls = {};
@@ -23,8 +26,8 @@ class MeshingCallsTest : public MeshingTest {
 
 TEST_F(MeshingCallsTest, a_page_that_moves_to_new_memory_costs_a_map_and_parts_of_other_calls) {
   for (const std::uint64_t bytes : {4096u, 65536u}) {
-    leave_some(300 * MiB, bytes);
-    ASSERT_GE(mesh(150 * MiB), 150 * MiB);
+    leave_some(300 * MiB, bytes, 3, true);
+    ASSERT_GE(mesh(100 * MiB), 100 * MiB);
     ASSERT_GT(pages(), 60);
     const Driver::Calls calls = driver->calls;
     EXPECT_EQ(calls.copy, 0) << "no call for each copy";
@@ -32,9 +35,28 @@ TEST_F(MeshingCallsTest, a_page_that_moves_to_new_memory_costs_a_map_and_parts_o
     EXPECT_LE(calls.wait, pages() / 40 + 10);
     // A run's four pages are mapped a second time by one call.
     EXPECT_LE(calls.map, pages() + pages() / 2 + 10);
-    EXPECT_LE(calls.set_access, pages() / 2 + 10);
+    EXPECT_LE(calls.set_access, pages() * 3 / 4 + 10);
     EXPECT_LE(calls.unmap, pages() * 3 / 4 + 10);
     EXPECT_LE(calls.create, pages() / 2 + 10);
+    EXPECT_TRUE(all_is_right());
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+  }
+  expect_all_goes();
+}
+
+TEST_F(MeshingCallsTest, four_neighbours_that_move_together_cost_one_call_of_each_kind) {
+  for (const std::uint64_t bytes : {4096u, 65536u}) {
+    leave_some(300 * MiB, bytes);
+    ASSERT_GE(mesh(48 * MiB), 48 * MiB);
+    const int runs = static_cast<int>(48 * MiB / page / 4);
+    const Driver::Calls calls = driver->calls;
+    EXPECT_EQ(calls.copy, 0);
+    EXPECT_EQ(calls.create, 0);
+    EXPECT_EQ(calls.map, calls.unmap);
+    EXPECT_EQ(calls.map, calls.set_access);
+    EXPECT_GE(calls.map, runs);
+    EXPECT_LE(calls.map, runs + 1);
     EXPECT_TRUE(all_is_right());
     while (!blocks.empty()) free_one();
     pool.give_back(real, no_device, UINT64_MAX);

@@ -55,6 +55,14 @@ class MeshingTest : public testing::Test {
       if (random() % count != 0) free(address);
     }
   }
+  // Like keep_one_of(), but also keeps the first block of each run, so that no two runs fit
+  // together as a whole. Blocks must begin where runs do.
+  void keep_runs_apart(unsigned count) {
+    for (auto at = blocks.begin(); at != blocks.end();) {
+      const std::uint64_t address = (at++)->first;
+      if (random() % count != 0 && !driver->mappings.contains(address)) free(address);
+    }
+  }
   // Allocates blocks of random sizes until they have `bytes` in all. Sizes are 4 KiB times a power
   // of two below 2 to the power of `most_bits`.
   void fill(std::uint64_t bytes, unsigned most_bits) {

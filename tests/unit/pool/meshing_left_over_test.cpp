@@ -7,10 +7,11 @@ namespace {
 
 class LeftOverTest : public MeshingTest {
  protected:
-  // Fills pages with blocks of 4 to 128 KiB, of which one of ten is left.
-  void use_pages_sparsely() {
+  // Fills pages with blocks of 4 to 128 KiB, of which one of ten is left. `apart`: true if no two
+  // runs are to fit together as a whole.
+  void use_pages_sparsely(bool apart = false) {
     fill(200 * MiB, 6);
-    keep_one_of(10);
+    apart ? keep_runs_apart(10) : keep_one_of(10);
     pool.give_back(real, no_device, UINT64_MAX);
   }
   // Returns the number of pages that plans have looked at since the last call.
@@ -32,6 +33,22 @@ TEST_F(LeftOverTest, one_plan_serves_several_requests) {
     EXPECT_EQ(newly_planned(), 0u) << "request " << request;
     ASSERT_TRUE(all_is_right());
   }
+  expect_all_goes();
+}
+
+TEST_F(LeftOverTest, one_plan_of_whole_runs_serves_several_requests) {
+  for (int i = 0; i < 6000; ++i) ASSERT_NE(allocate(65536), 0u);
+  keep_one_of(10);
+  EXPECT_GE(mesh(8 * MiB), 8 * MiB);
+  EXPECT_GT(newly_planned(), 60u);
+  EXPECT_GE(mesh(8 * MiB), 8 * MiB);
+  EXPECT_EQ(newly_planned(), 0u);
+  EXPECT_TRUE(all_is_right());
+  // The plan of whole runs saves too little in the end. A plan of all pages follows.
+  std::uint64_t gained = 8 * MiB;
+  while (gained != 0) gained = mesh(8 * MiB);
+  EXPECT_GT(newly_planned(), 60u);
+  EXPECT_TRUE(all_is_right());
   expect_all_goes();
 }
 
@@ -135,13 +152,13 @@ TEST_F(LeftOverTest, a_page_that_another_run_has_got_is_not_moved_by_an_older_pl
 }
 
 TEST_F(LeftOverTest, frees_leave_a_plan_in_use_until_many_blocks_are_freed) {
-  use_pages_sparsely();
+  use_pages_sparsely(true);
   ASSERT_GE(mesh(4 * MiB), 4 * MiB);
   newly_planned();
   for (int block = 0; block < 3; ++block) free_one();
   EXPECT_GE(mesh(4 * MiB), 4 * MiB);
   EXPECT_EQ(newly_planned(), 0u);
-  keep_one_of(2);
+  keep_runs_apart(2);
   EXPECT_GE(mesh(4 * MiB), 4 * MiB);
   EXPECT_GT(newly_planned(), pages() / 2);
   EXPECT_TRUE(all_is_right());

@@ -163,20 +163,60 @@ TEST_F(MeshingTest, no_page_is_moved_into_a_full_one) {
   expect_all_goes();
 }
 
-TEST_F(MeshingTest, without_room_and_without_single_pages_nothing_is_moved) {
-  fill(200 * MiB, 9);
+TEST_F(MeshingTest, without_room_whole_runs_are_moved_into_each_other) {
+  for (int i = 0; i < 3200; ++i) ASSERT_NE(allocate(65536), 0u);
   const std::uint64_t start = blocks.begin()->first;
   keep_one_of(10);
   // Frees the first blocks, from which the arena grew.
   while (!blocks.empty() && blocks.begin()->first < start + 80 * MiB) free_one();
   pool.give_back(real, no_device, UINT64_MAX);
-  const std::uint64_t free = driver->free_bytes, before = taken();
-  driver->free_bytes = 0;
+  const std::uint64_t before = taken();
+  const std::uint64_t others = std::exchange(driver->free_bytes, 0);
+  const std::uint64_t gained = mesh(16 * MiB);
+  EXPECT_GE(gained, 16 * MiB);
+  EXPECT_EQ(pauses, 1);
+  EXPECT_EQ(driver->free_bytes, gained);
+  driver->free_bytes += others;
+  EXPECT_EQ(taken(), before - gained);
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, new_blocks_lie_in_the_host_of_runs_that_were_moved_as_a_whole) {
+  for (int i = 0; i < 3200; ++i) ASSERT_NE(allocate(65536), 0u);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  ASSERT_GE(mesh(64 * MiB), 64 * MiB);
+  // Blocks come into all holes, and blocks of guests are freed and replaced meanwhile.
+  const std::uint64_t held = counts().held_bytes;
+  for (int round = 0; round < 20; ++round) {
+    while (counts().held_bytes == held)
+      ASSERT_NE(allocate(std::uint64_t{4096} << random() % 6), 0u);
+    ASSERT_TRUE(all_is_right()) << "round " << round;
+    keep_one_of(4);
+    pool.give_back(real, no_device, UINT64_MAX);
+    mesh(8 * MiB);
+    ASSERT_TRUE(all_is_right()) << "round " << round;
+    if (counts().held_bytes >= held) break;
+  }
+  expect_all_goes();
+}
+
+TEST_F(MeshingTest, without_room_and_without_runs_that_fit_nothing_is_moved) {
+  for (int i = 0; i < 3200; ++i) ASSERT_NE(allocate(65536), 0u);
+  const std::uint64_t start = blocks.begin()->first;
+  keep_runs_apart(10);
+  // Frees the first blocks, from which the arena grew.
+  while (!blocks.empty() && blocks.begin()->first < start + 80 * MiB) free_one();
+  pool.give_back(real, no_device, UINT64_MAX);
+  const std::uint64_t before = taken();
+  const std::uint64_t others = std::exchange(driver->free_bytes, 0);
   EXPECT_EQ(mesh(), 0u);
   EXPECT_EQ(pauses, 0) << "no thread is paused if no page can be freed";
-  driver->free_bytes = free;
+  driver->free_bytes += others;
   EXPECT_EQ(taken(), before);
   EXPECT_TRUE(all_is_right());
+  EXPECT_GT(mesh(), 0u) << "with room, single pages move";
   expect_all_goes();
 }
 
