@@ -181,7 +181,8 @@ class Arena::Meshing {
   static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
   std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
   bool has_blocks(std::uint64_t page) const noexcept;
-  bool add_candidate(RunIndex, std::vector<PageSteps>& pages);
+  bool add_candidate(RunIndex, std::vector<PageSteps>& pages, bool splits, std::size_t first_item);
+  std::size_t add_in_parts(RunIndex, MeshPlan&, std::size_t first_item);
   void let_targets_stay();
   void find_moves();
   std::vector<Own> find_own() const;

@@ -48,19 +48,23 @@ bool Arena::Meshing::has_blocks(std::uint64_t page) const noexcept {
 
 // Adds the run as a candidate, with a move for each `span_` pages that hold a block. Appends to
 // `pages` the steps that each item takes, `span_` pages for an item. Returns false, with nothing
-// added, if too much of the run is taken. The moves of an item lie next to each other.
-bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& pages) {
+// added, if too much of the run is taken. The moves of an item lie next to each other. `splits`:
+// true if pages that share memory are items of their own. `first_item`: number of the first item.
+bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& pages, bool splits,
+                                   std::size_t first_item) {
   const Run& run = arena_.run(index);
   Candidate candidate{.run = index, .first_move = static_cast<std::uint32_t>(moves_.size())};
   const std::size_t before = pages.size();
   std::uint64_t taken = 0;
   for (std::uint64_t offset = 0; offset != run.span; offset += span_) {
-    const std::size_t item = pages.size();
+    std::size_t item = pages.size();
     arena_.each_member(run, [&](std::uint64_t first) {
       const std::uint64_t page = first + offset;
       if (!has_blocks(page)) return;
+      if (splits) item = pages.size();
       pages.resize(item + span_);
-      moves_.push_back({.page = page, .item = static_cast<std::uint32_t>(item / span_)});
+      moves_.push_back(
+          {.page = page, .item = static_cast<std::uint32_t>(first_item + (item - before) / span_)});
       for (std::uint32_t i = 0; i < span_; ++i)
         taken += take_steps(page + i, pages[item + i]) * Packing::step_bytes;
     });
@@ -83,15 +87,44 @@ void Arena::Meshing::find_moves() {
   const ArenaCounts& counts = arena_.counts_;
   std::vector<PageSteps> pages;
   pages.reserve((counts.held_bytes - counts.idle_bytes - counts.partly_idle_bytes) / page_bytes);
+  std::vector<RunIndex> in_parts;
   for (RunIndex index = 1; index <= arena_.runs_.size(); ++index) {
     const Run& run = arena_.run(index);
-    if (may_move(run) && (span_ == 1 || run.span == span_)) add_candidate(index, pages);
+    if (!may_move(run) || (span_ != 1 && run.span != span_)) continue;
+    if (run.is_shared && run.span > span_)
+      in_parts.push_back(index);
+    else
+      add_candidate(index, pages, false, pages.size() / span_);
   }
-  const MeshPlan plan = plan_mesh(pages, span_);
-  for (Move& move : moves_) move.target = plan.target_of[move.item];
-  targets_.resize(plan.targets);
+  MeshPlan plan(span_);
+  const std::vector<std::uint32_t> target_of = plan.assign_all(pages);
+  for (Move& move : moves_) move.target = target_of[move.item];
+  std::size_t items = target_of.size();
+  for (const RunIndex index : in_parts) items += add_in_parts(index, plan, items);
+  targets_.resize(plan.targets());
   let_targets_stay();
   count_new_items();
+}
+
+// Adds a run whose members share several pages of memory, page by page. Pages that share memory may
+// part, if the run then needs no more new memory than it gives back. Returns the number of items.
+std::size_t Arena::Meshing::add_in_parts(RunIndex index, MeshPlan& plan, std::size_t first_item) {
+  const auto span = static_cast<std::uint32_t>(arena_.run(index).span);
+  for (const bool splits : {true, false}) {
+    std::vector<PageSteps> pages;
+    if (!add_candidate(index, pages, splits, first_item)) return 0;
+    Candidate& candidate = candidates_.back();
+    const std::vector<std::uint32_t> target_of = plan.assign_few(pages, span);
+    if (target_of.empty()) {
+      moves_.resize(candidate.first_move);
+      candidates_.pop_back();
+      continue;
+    }
+    for (Move& move : std::span(moves_).subspan(candidate.first_move))
+      move.target = target_of[move.item - first_item];
+    return candidate.items;
+  }
+  return 0;
 }
 
 void Arena::Meshing::count_new_items() {
@@ -167,7 +200,8 @@ void Arena::Meshing::find_moves_into_own() {
     const bool is_target =
         std::ranges::any_of(own, [&](const Own& one) { return one.run == index && one.is_target; });
     std::vector<PageSteps> items;
-    if (!may_move(arena_.run(index)) || is_target || !add_candidate(index, items)) continue;
+    if (!may_move(arena_.run(index)) || is_target || !add_candidate(index, items, true, 0))
+      continue;
     if (find_own_targets(candidates_.back(), items, own)) {
       gain += arena_.run(index).bytes();
       continue;

@@ -94,21 +94,51 @@ class PageSteps {
 // Most pages of an item of a plan.
 inline constexpr std::uint32_t most_span = 4;
 
-// A plan of which pages of addresses are to share memory. An item is one page of addresses, or
-// several neighbours that are to move together. A target is as many pages of memory, shared by all
-// items that are assigned to it.
-struct MeshPlan {
-  // For each item, in the order given to plan_mesh(), the number of its target: 0 to targets - 1.
-  std::vector<std::uint32_t> target_of;
-  // Number of targets.
-  std::uint32_t targets = 0;
-};
+// Plans which pages of addresses are to share memory. An item is one page of addresses, or several
+// neighbours that are to move together. A target is as many pages of memory. Assigns each item to a
+// target, so that no two items of a target take the same step of 512 bytes. Makes the number of
+// targets small, but not always the smallest.
+//
+// All functions may throw std::bad_alloc.
+class MeshPlan {
+ public:
+  // `span`: number of pages of an item and of a target, from 1 to most_span.
+  explicit MeshPlan(std::uint32_t span = 1) : span_(span) {}
 
-// Assigns each item to a target so that no two items of a target take the same step of 512 bytes.
-// `pages`: the pages of all items, item by item. `span`: number of pages of an item and of a
-// target, from 1 to most_span. Makes the number of targets small, but not always the smallest.
-// Apart from sorting the items, the time grows linearly with their number. May throw
-// std::bad_alloc.
-MeshPlan plan_mesh(std::span<const PageSteps> pages, std::uint32_t span = 1);
+  // Returns the number of targets that items were assigned to so far. Their numbers are 0 and up.
+  std::uint32_t targets() const { return static_cast<std::uint32_t>(taken_.size()); }
+  // Assigns items, those that take the most steps first. `pages`: the pages of all items, item by
+  // item. Returns the number of each item's target, in the order of the items. Apart from sorting
+  // the items, the time grows linearly with their number.
+  std::vector<std::uint32_t> assign_all(std::span<const PageSteps> pages);
+  // Assigns items in their order, with at most `most_new` targets that are new. `pages` and the
+  // result are as those of assign_all(). The result is empty, and nothing is changed, if more new
+  // targets were needed.
+  std::vector<std::uint32_t> assign_few(std::span<const PageSteps> pages, std::uint32_t most_new);
+
+ private:
+  // An item that is to be assigned.
+  class Item;
+  // A target's number of taken steps, and its pages' steps, at an earlier moment.
+  struct Earlier;
+
+  // Returns the fullest of the latest targets that has room for the item by coarse bits alone;
+  // otherwise one of them that has room by its steps; otherwise the number of targets.
+  std::uint32_t find(const Item&) const;
+  bool has_coarse_room(std::uint32_t target, const Item&) const;
+  bool has_room(std::uint32_t target, const Item&) const;
+  // Assigns the item to the target. Makes the target if there is none of this number.
+  void take(std::uint32_t target, const Item&);
+  // Makes the target what it was, or removes it if it is the last one and had no item.
+  void restore(const Earlier&);
+
+  const std::size_t span_;
+  // For each page of each target: its steps, and coarse bits and samples of them.
+  std::vector<PageSteps> steps_{};
+  std::vector<std::uint64_t> coarse_{};
+  std::vector<PageSamples> samples_{};
+  // For each target, the number of its steps that are taken.
+  std::vector<std::uint32_t> taken_{};
+};
 
 }  // namespace cuwarden::pool

@@ -202,6 +202,26 @@ TEST_F(MeshingTest, new_blocks_lie_in_the_host_of_runs_that_were_moved_as_a_whol
   expect_all_goes();
 }
 
+TEST_F(MeshingTest, runs_that_were_moved_as_a_whole_part_again_if_more_must_be_saved) {
+  std::uint64_t left_alone = 0;
+  for (const bool alone : {true, false}) {
+    driver->largest_handle = alone ? page : UINT64_MAX;
+    random.seed(5);
+    for (int i = 0; i < 6000; ++i) ASSERT_NE(allocate(65536), 0u);
+    keep_one_of(10);
+    pool.give_back(real, no_device, UINT64_MAX);
+    while (mesh(8 * MiB) != 0) ASSERT_TRUE(all_is_right());
+    if (alone)
+      left_alone = counts().held_bytes;
+    else
+      EXPECT_LE(counts().held_bytes, left_alone + 4 * page);
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    pool.give_back_start_memory(real, DeviceOrdinal{0});
+  }
+  expect_all_goes();
+}
+
 TEST_F(MeshingTest, without_room_and_without_runs_that_fit_nothing_is_moved) {
   for (int i = 0; i < 3200; ++i) ASSERT_NE(allocate(65536), 0u);
   const std::uint64_t start = blocks.begin()->first;
@@ -290,15 +310,16 @@ TEST(MeshPlan, pages_that_share_memory_have_no_step_in_common) {
     }
   for (std::size_t i = 0; i < pages.size(); ++i)
     ASSERT_EQ(pages[i].taken(), std::ranges::count(steps[i], true));
-  const MeshPlan plan = plan_mesh(pages);
-  ASSERT_EQ(plan.target_of.size(), pages.size());
-  EXPECT_LT(plan.targets, 300u);
-  std::vector<std::vector<bool>> targets(plan.targets, std::vector<bool>(PageSteps::count));
+  MeshPlan plan;
+  const std::vector<std::uint32_t> target_of = plan.assign_all(pages);
+  ASSERT_EQ(target_of.size(), pages.size());
+  EXPECT_LT(plan.targets(), 300u);
+  std::vector<std::vector<bool>> targets(plan.targets(), std::vector<bool>(PageSteps::count));
   for (std::size_t i = 0; i < pages.size(); ++i)
     for (std::size_t step = 0; step < PageSteps::count; ++step) {
       if (!steps[i][step]) continue;
-      ASSERT_FALSE(targets[plan.target_of[i]][step]);
-      targets[plan.target_of[i]][step] = true;
+      ASSERT_FALSE(targets[target_of[i]][step]);
+      targets[target_of[i]][step] = true;
     }
 }
 
@@ -317,9 +338,10 @@ TEST(MeshPlan, a_page_finds_the_one_target_with_room_among_several_hundred) {
     pages.back().take(8, 16);
   }
   pages.push_back(every_second_group(1, half - 2));
-  const MeshPlan plan = plan_mesh(pages);
-  EXPECT_EQ(plan.target_of.back(), plan.target_of.front());
-  EXPECT_EQ(plan.targets, 401u);
+  MeshPlan plan;
+  const std::vector<std::uint32_t> target_of = plan.assign_all(pages);
+  EXPECT_EQ(target_of.back(), target_of.front());
+  EXPECT_EQ(plan.targets(), 401u);
 }
 
 }  // namespace

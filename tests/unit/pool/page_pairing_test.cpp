@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace cuwarden::pool {
@@ -25,34 +28,82 @@ constexpr Filled table[] = {
     {256, 50, 93}, {1024, 5, 98}, {1024, 10, 98}, {1024, 25, 98}, {1024, 50, 98},
 };
 
+// Returns the steps of pages in which blocks live by chance, and adds their number to `live`.
+std::vector<PageSteps> filled_pages(const Filled& filled, std::uint64_t& live) {
+  std::mt19937_64 random(7);
+  const std::uint32_t blocks = 2048 / filled.kib, steps = PageSteps::count / blocks;
+  std::vector<PageSteps> made(pages);
+  for (PageSteps& page : made)
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      if (random() % 100 >= filled.live_percent) continue;
+      page.take(block * steps, (block + 1) * steps);
+      ++live;
+    }
+  return made;
+}
+
+// Returns the percentage of the freed bytes that is recovered if `left` pages of memory are left.
+double recovered_of(const Filled& filled, std::uint64_t live, std::size_t left) {
+  const double live_pages = static_cast<double>(live * filled.kib) / 2048;
+  return 100 * static_cast<double>(pages - left) / (static_cast<double>(pages) - live_pages);
+}
+
 TEST(PagePairing, a_plan_saves_what_an_exhaustive_first_fit_saves) {
   for (const Filled& filled : table) {
-    std::mt19937_64 random(7);
-    const std::uint32_t blocks = 2048 / filled.kib, steps = PageSteps::count / blocks;
-    std::vector<PageSteps> in_use;
     std::uint64_t live = 0;
-    for (std::size_t i = 0; i < pages; ++i) {
-      PageSteps taken;
-      for (std::uint32_t block = 0; block < blocks; ++block) {
-        if (random() % 100 >= filled.live_percent) continue;
-        taken.take(block * steps, (block + 1) * steps);
-        ++live;
-      }
-      if (taken.taken() != 0) in_use.push_back(taken);
-    }
-    const MeshPlan plan = plan_mesh(in_use);
-    const double freed = static_cast<double>(pages) - static_cast<double>(live) / blocks;
-    const double recovered = 100 * static_cast<double>(pages - plan.targets) / freed;
-    EXPECT_GE(recovered, filled.recovered_percent)
+    std::vector<PageSteps> in_use = filled_pages(filled, live);
+    std::erase_if(in_use, [](const PageSteps& page) { return page.taken() == 0; });
+    MeshPlan plan;
+    const std::vector<std::uint32_t> target_of = plan.assign_all(in_use);
+    EXPECT_GE(recovered_of(filled, live, plan.targets()), filled.recovered_percent)
         << filled.kib << " KiB, " << filled.live_percent << " % live";
 
     // Pages of one target have no step in common.
-    std::vector<PageSteps> targets(plan.targets);
+    std::vector<PageSteps> targets(plan.targets());
     for (std::size_t i = 0; i < in_use.size(); ++i) {
-      ASSERT_FALSE(targets.at(plan.target_of[i]).meets(in_use[i]));
-      targets[plan.target_of[i]].take(in_use[i]);
+      ASSERT_FALSE(targets.at(target_of[i]).meets(in_use[i]));
+      targets[target_of[i]].take(in_use[i]);
     }
   }
+}
+
+TEST(PagePairing, pages_that_were_moved_with_their_neighbours_are_moved_apart_later) {
+  for (const Filled& filled : table) {
+    std::uint64_t live = 0;
+    const std::vector<PageSteps> all = filled_pages(filled, live);
+    MeshPlan runs(most_span);
+    const std::vector<std::uint32_t> run_of = runs.assign_all(all);
+    // The pages of addresses that each run's memory serves after the first plan, and pages whose
+    // run shares memory with no other.
+    std::vector<std::vector<PageSteps>> shared(runs.targets());
+    std::vector<PageSteps> alone;
+    for (std::size_t page = 0; page < all.size(); ++page)
+      if (all[page].taken() != 0) shared[run_of[page / most_span]].push_back(all[page]);
+    for (std::size_t run = 0; run < shared.size(); ++run)
+      if (std::ranges::count(run_of, run) == 1)
+        for (const PageSteps& page : std::exchange(shared[run], {})) alone.push_back(page);
+    MeshPlan plan;
+    plan.assign_all(alone);
+    std::size_t stay = 0;  // pages of memory of runs that would need more than they give back
+    for (const std::vector<PageSteps>& run : shared)
+      if (!run.empty() && plan.assign_few(run, most_span).empty()) stay += most_span;
+    EXPECT_GE(recovered_of(filled, live, plan.targets() + stay), filled.recovered_percent)
+        << filled.kib << " KiB, " << filled.live_percent << " % live";
+  }
+}
+
+TEST(PagePairing, a_plan_that_would_need_too_many_targets_changes_nothing) {
+  PageSteps low, high, all;
+  low.take(0, 100);
+  high.take(100, 200);
+  all.take(0, 200);
+  MeshPlan plan;
+  EXPECT_EQ(plan.assign_few(std::array{low}, 1), std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(plan.assign_few(std::array{high, all, all}, 1).empty());
+  EXPECT_EQ(plan.targets(), 1u);
+  EXPECT_EQ(plan.assign_few(std::array{high}, 0), std::vector<std::uint32_t>{0});
+  EXPECT_TRUE(plan.assign_few(std::array{low}, 0).empty());
+  EXPECT_EQ(plan.assign_few(std::array{all, low}, 2), (std::vector<std::uint32_t>{1, 2}));
 }
 
 }  // namespace
