@@ -250,6 +250,7 @@ class Arena {
     std::uint32_t span = 1;
   };
   class Meshing;
+  class Passes;
 
   // Returns the run with the number `index` (its index in `runs_` plus 1), which must not be 0.
   Run& run(RunIndex index) noexcept { return runs_[index - 1]; }
@@ -375,6 +376,9 @@ class Arena {
   std::uint64_t changes_ = 0;
   // Moves that the last plan of meshing has left over; no entries if there are none.
   LeftOver left_over_;
+  // Bytes that blocks took (Packing::taken_bytes()) and that the arena held when a plan of whole
+  // runs last saved less than was needed. Both are 0 if none has.
+  std::uint64_t taken_in_vain_ = 0, held_in_vain_ = 0;
   // The driver's handles of pages of memory that are mapped at no address; 0: no page. The next
   // mesh() gives them back first, so that the driver has memory for new pages. They count as held
   // and idle. Four pages are the most that growth maps ahead (8 MiB).

@@ -7,7 +7,6 @@
 namespace cuwarden::pool {
 namespace {
 
-constexpr int most_tries = 4;
 // Most pages that are copied before one wait for all copies.
 constexpr std::uint32_t most_moves = 64;
 // Most pages whose moves are prepared before a pause, as many as a pause of 50 ms moves on an H200;
@@ -246,92 +245,6 @@ bool Arena::Meshing::start_listed(bool all) noexcept {
     waiting = waiting.first(waiting.size() / CopyKernel::most_parts * CopyKernel::most_parts);
   started_ += waiting.size();
   return start_copies(real_, arena_.copy_kernel_, waiting);
-}
-
-std::uint64_t Arena::release_start_memory(const driver::RealDriver& real) noexcept {
-  std::uint64_t given = 0;
-  for (CUmemGenericAllocationHandle& handle : start_memory_)
-    if (handle != 0 && real.cuMemRelease(std::exchange(handle, 0)) == CUDA_SUCCESS)
-      given += page_bytes;
-  counts_.held_bytes -= given;
-  counts_.idle_bytes -= given;
-  return given;
-}
-
-std::uint64_t Arena::take_start_memory(const driver::RealDriver& real,
-                                       std::uint64_t most_bytes) noexcept {
-  std::uint64_t taken = 0;
-  for (CUmemGenericAllocationHandle& handle : start_memory_) {
-    if (taken + page_bytes > most_bytes) break;
-    if (real.cuMemCreate(&handle, page_bytes, &where_, 0) != CUDA_SUCCESS) {
-      handle = 0;
-      break;
-    }
-    taken += page_bytes;
-  }
-  counts_.held_bytes += taken;
-  counts_.idle_bytes += taken;
-  return taken;
-}
-
-std::uint64_t Arena::give_back_start_memory(const driver::RealDriver& real) noexcept {
-  const Locked held(lock_, Locked::ForLong{});
-  if (!held || has_ended()) return 0;
-  const std::uint64_t given = release_start_memory(real);
-  counts_.returned_bytes += given;
-  counts_.meshed_bytes += given;
-  return given;
-}
-
-std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const MeshGoal& goal) {
-  // The lock is held during the pauses, so that blocks do not change while they are moved. The
-  // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
-  // no thread at the gate.
-  const Locked held(lock_, Locked::ForLong{});
-  if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0 ||
-      real.cuMemRetainAllocationHandle == nullptr || real.cuMemcpyDtoDAsync_v2 == nullptr ||
-      real.cuStreamSynchronize == nullptr)
-    return 0;
-  std::uint64_t gained = release_start_memory(real), least = goal.least_bytes;
-  bool copies_need_memory = goal.copies_need_memory;
-  // Carries out one plan. Returns false if another plan may save more. For a plan of all pages: if
-  // memory to move into was lacking, or if new memory would save nothing. For a plan of whole runs
-  // and for left-over moves: unless no pause could be had, or a move has failed.
-  const auto carry_out = [&](Meshing& meshing, Meshing::Plan plan) {
-    const bool is_of_some = plan == Meshing::Plan::left_over || plan == Meshing::Plan::whole_runs;
-    if (is_of_some && gained + meshing.gain() < goal.needed_bytes) return false;
-    if (!is_of_some && gained + meshing.gain() < std::exchange(least, 0)) return true;
-    if (std::exchange(copies_need_memory, false) && !meshing.have_copies_their_memory(pause))
-      return true;
-    if (meshing.gain() == 0 || !meshing.take_scratch()) return false;
-    gained += meshing.run(pause, goal.needed_bytes - gained, goal.enough_bytes - gained);
-    return is_of_some ? meshing.was_stopped() : !meshing.lacked_room();
-  };
-  const auto pass = [&](Meshing::Plan plan) {
-    Meshing meshing(*this, real, plan, goal.verifies);
-    const bool is_last = carry_out(meshing, plan);
-    if (plan != Meshing::Plan::into_own_memory) meshing.keep_rest();
-    return is_last;
-  };
-  try {
-    // Moves that save too little are no reason to refuse the request: a plan of all pages follows.
-    bool is_done =
-        gained >= goal.needed_bytes || (!left_over_.runs.empty() && pass(Meshing::Plan::left_over));
-    is_done = is_done || gained >= goal.needed_bytes || pass(Meshing::Plan::whole_runs);
-    for (int tries = 0; tries < most_tries && gained < goal.needed_bytes && !is_done; ++tries) {
-      if (pass(Meshing::Plan::into_new_memory) || counts_.differing_bytes != 0) break;
-      const std::uint64_t before = gained;
-      if (gained < goal.needed_bytes) pass(Meshing::Plan::into_own_memory);
-      is_done = gained == before || counts_.differing_bytes != 0;
-    }
-  } catch (...) {
-    if (gained == 0) throw;
-  }
-  if (!left_over_.runs.empty() && gained > goal.needed_bytes && counts_.differing_bytes == 0)
-    gained -= take_start_memory(real, std::min(goal.kept_bytes, gained - goal.needed_bytes));
-  counts_.returned_bytes += gained;
-  counts_.meshed_bytes += gained;
-  return gained;
 }
 
 }  // namespace cuwarden::pool

@@ -1,0 +1,176 @@
+// Chooses the plans that save the memory of one request, and carries them out one after the other.
+#include <algorithm>
+#include <utility>
+
+#include "runtime_hooks/pool/meshing/arena_meshing.hpp"
+
+namespace cuwarden::pool {
+namespace {
+
+// Most times that a plan of all pages is made for a request.
+constexpr int most_tries = 4;
+// A plan of whole runs is made again once blocks take a 64th less than at the last one that saved
+// too little, or the arena holds a 64th more.
+constexpr std::uint64_t much_changed = 64;
+
+}  // namespace
+
+// The passes of meshing for one request. The arena's lock is held.
+class Arena::Passes {
+ public:
+  Passes(Arena& arena, const driver::RealDriver& real, Pause& pause, const MeshGoal& goal) noexcept
+      : arena_(arena),
+        real_(real),
+        pause_(pause),
+        goal_(goal),
+        gained_(arena.release_start_memory(real)),
+        copies_need_memory_(goal.copies_need_memory) {}
+
+  // Makes and carries out plans until enough is saved or no plan saves more. Returns the bytes
+  // saved, without those that the arena keeps for its next passes.
+  std::uint64_t run() {
+    try {
+      // Moves that save too little are no reason to refuse the request: a plan of all pages
+      // follows.
+      const bool is_over = (!is_enough() && !arena_.left_over_.runs.empty() && move_left_over()) ||
+                           (!is_enough() && whole_runs_may_save() && move_whole_runs());
+      if (!is_over && !is_enough()) move_all();
+    } catch (...) {
+      if (gained_ == 0) throw;
+    }
+    if (!arena_.left_over_.runs.empty() && gained_ > goal_.needed_bytes && !differs())
+      gained_ -=
+          arena_.take_start_memory(real_, std::min(goal_.kept_bytes, gained_ - goal_.needed_bytes));
+    return gained_;
+  }
+
+ private:
+  using Plan = Meshing::Plan;
+  // What became of a plan. refused: no plan can be carried out. unmoved: the plan moves nothing, or
+  // there are no scratch addresses for it. moved: moves were made, as far as that was possible.
+  enum class Outcome : std::uint8_t { refused, unmoved, moved };
+
+  bool is_enough() const noexcept { return gained_ >= goal_.needed_bytes; }
+  bool differs() const noexcept { return arena_.counts_.differing_bytes != 0; }
+
+  // Carries out the moves that an earlier plan has left over, if they save enough. Returns true if
+  // no further pass may follow: no pause could be had, or a move has failed.
+  bool move_left_over() {
+    Meshing meshing(arena_, real_, Plan::left_over, goal_.verifies);
+    const bool is_over =
+        saves_enough(meshing) && (move(meshing) == Outcome::refused || meshing.was_stopped());
+    meshing.keep_rest();
+    return is_over;
+  }
+  // Moves whole runs, if that saves enough. Returns true if no further pass may follow.
+  bool move_whole_runs() {
+    Meshing meshing(arena_, real_, Plan::whole_runs, goal_.verifies);
+    if (!saves_enough(meshing)) {
+      arena_.taken_in_vain_ = arena_.packing_.taken_bytes();
+      arena_.held_in_vain_ = arena_.counts_.held_bytes;
+      return false;
+    }
+    const bool is_over = move(meshing) == Outcome::refused || meshing.was_stopped();
+    meshing.keep_rest();
+    return is_over;
+  }
+  // True if a plan of whole runs may save what the last one could not.
+  bool whole_runs_may_save() const noexcept {
+    const std::uint64_t taken = arena_.taken_in_vain_, held = arena_.held_in_vain_;
+    return taken == 0 || arena_.packing_.taken_bytes() < taken - taken / much_changed ||
+           arena_.counts_.held_bytes > held + held / much_changed;
+  }
+  // Moves pages of all runs: into new memory, and into memory of the arena while there is too
+  // little room for new memory.
+  void move_all() {
+    for (int tries = 0; tries < most_tries; ++tries) {
+      if (!move_into_new_memory(tries == 0 ? goal_.least_bytes : 0) || is_enough() || differs())
+        return;
+      const std::uint64_t before = gained_;
+      Meshing meshing(arena_, real_, Plan::into_own_memory, goal_.verifies);
+      move(meshing);
+      if (gained_ == before || is_enough() || differs()) return;
+    }
+  }
+  // Moves pages of all runs into new memory, unless all passes together would then save less than
+  // `least` bytes. Returns true if room for new memory was lacking, or if nothing was moved for
+  // want of moves or addresses.
+  bool move_into_new_memory(std::uint64_t least) {
+    Meshing meshing(arena_, real_, Plan::into_new_memory, goal_.verifies);
+    Outcome outcome = Outcome::refused;
+    if (gained_ + meshing.gain() >= least) outcome = move(meshing);
+    meshing.keep_rest();
+    return outcome == Outcome::unmoved || (outcome == Outcome::moved && meshing.lacked_room());
+  }
+  bool saves_enough(const Meshing& meshing) const noexcept {
+    return gained_ + meshing.gain() >= goal_.needed_bytes;
+  }
+  // Carries out the plan. Before the first one, makes a copy, if that must come first; if it fails,
+  // all plans are refused.
+  Outcome move(Meshing& meshing) noexcept {
+    if (std::exchange(copies_need_memory_, false) && !meshing.have_copies_their_memory(pause_))
+      return Outcome::refused;
+    if (meshing.gain() == 0 || !meshing.take_scratch()) return Outcome::unmoved;
+    gained_ += meshing.run(pause_, goal_.needed_bytes - gained_, goal_.enough_bytes - gained_);
+    return Outcome::moved;
+  }
+
+  Arena& arena_;
+  const driver::RealDriver& real_;
+  Pause& pause_;
+  const MeshGoal& goal_;
+  std::uint64_t gained_;     // bytes of device memory that were saved so far
+  bool copies_need_memory_;  // true if a copy is to be made before any memory is made
+};
+
+std::uint64_t Arena::release_start_memory(const driver::RealDriver& real) noexcept {
+  std::uint64_t given = 0;
+  for (CUmemGenericAllocationHandle& handle : start_memory_)
+    if (handle != 0 && real.cuMemRelease(std::exchange(handle, 0)) == CUDA_SUCCESS)
+      given += page_bytes;
+  counts_.held_bytes -= given;
+  counts_.idle_bytes -= given;
+  return given;
+}
+
+std::uint64_t Arena::take_start_memory(const driver::RealDriver& real,
+                                       std::uint64_t most_bytes) noexcept {
+  std::uint64_t taken = 0;
+  for (CUmemGenericAllocationHandle& handle : start_memory_) {
+    if (taken + page_bytes > most_bytes) break;
+    if (real.cuMemCreate(&handle, page_bytes, &where_, 0) != CUDA_SUCCESS) {
+      handle = 0;
+      break;
+    }
+    taken += page_bytes;
+  }
+  counts_.held_bytes += taken;
+  counts_.idle_bytes += taken;
+  return taken;
+}
+
+std::uint64_t Arena::give_back_start_memory(const driver::RealDriver& real) noexcept {
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended()) return 0;
+  const std::uint64_t given = release_start_memory(real);
+  counts_.returned_bytes += given;
+  counts_.meshed_bytes += given;
+  return given;
+}
+
+std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const MeshGoal& goal) {
+  // The lock is held during the pauses, so that blocks do not change while they are moved. The
+  // pauses are bounded. A thread that waits for this lock waits no longer than that, and holds up
+  // no thread at the gate.
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0 ||
+      real.cuMemRetainAllocationHandle == nullptr || real.cuMemcpyDtoDAsync_v2 == nullptr ||
+      real.cuStreamSynchronize == nullptr)
+    return 0;
+  const std::uint64_t gained = Passes(*this, real, pause, goal).run();
+  counts_.returned_bytes += gained;
+  counts_.meshed_bytes += gained;
+  return gained;
+}
+
+}  // namespace cuwarden::pool
