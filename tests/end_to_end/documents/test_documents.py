@@ -105,6 +105,31 @@ def test_a_process_without_settings_has_the_defaults_that_the_page_shows(workspa
             assert value == code or amount(value) == amount(code) is not None, f"{name}: {value}, not {code}"
 
 
+def commands_by_verdict():
+    """Yields (verdict, options of `cuwarden run`, sample with its arguments) for each verdict of the table."""
+    page = (shimmed.SOURCE / "docs" / "rescue.md").read_text()
+    for verdicts, options, samples in re.findall(r"^\| (`\w+`.*?) \| `cuwarden run (.*?)-- .*\| (.*?) \|$", page, re.MULTILINE):
+        yield from (
+            (verdict, options, sample)
+            for verdict, sample in zip(re.findall("`(.*?)`", verdicts), re.findall("`(.*?)`", samples), strict=True)
+        )
+
+
+@pytest.mark.parametrize("verdict, options, sample", commands_by_verdict())
+def test_the_command_for_a_verdict_serves_the_request_of_its_sample(verdict, options, sample, shown):
+    # The neighbour leaves after a second, and the field is a tenth larger than the device's memory.
+    argument = {"neighbour": " 1", "oversubscribe": " 110"}.get(sample, "")
+    program = f"build/samples/{sample}{argument}"
+    refused = shown(f"cuwarden run --simulate 2GiB --pool off -- {program}")
+    assert refused.returncode == 0 and f"({verdict})" in refused.stderr, refused.stderr
+    served = shown(f"cuwarden run --simulate 2GiB {options}-- {program}")
+    assert served.returncode == 1 and "was to fail, and was served" in served.stderr, served.stderr
+
+
+def test_the_table_of_commands_by_verdict_is_read():
+    assert len(list(commands_by_verdict())) >= 6
+
+
 RECLAIMERS = (shimmed.SOURCE / "docs" / "reclaimers.md").read_text()
 
 
