@@ -19,8 +19,9 @@ made from `reporters/report.schema.json` by `tools/document_report.py`.
 - Addresses are strings in hexadecimal. No number exceeds 2^53.
 - Tables are arrays of flat objects, which refer to each other by id. `stack` is the id of a row of `stacks`. The `frames` of
   that row are ids of rows of `frames`, and their `module` is the id of a row of `modules`.
-- An incident is a request that was refused for lack of memory. Rows of `rungs`, `incident_holders` and `incident_facts`
-  have the number of their incident in `incident`.
+- An incident is the entry for the requests of one call stack, function, kind of memory and device that were refused for lack of
+  memory. Its row describes the first one, and counts the others. Rows of `rungs`, `incident_holders` and `incident_facts` have the
+  number of their incident in `incident`.
 - Unknown is null, never 0.
 - A later version may add tables and fields. Those that are here keep their meaning.
 """
