@@ -18,8 +18,9 @@ namespace cuwarden {
 bool is_page_there() {
   if (exports::html() != nullptr) return true;
   print_error(
-      "this cuwarden was built without the page of --format html; install nodejs and npm and build "
-      "again");
+      "this cuwarden was built without the page of --format html; install nodejs and npm, run "
+      "meson "
+      "setup --reconfigure where there is a network, and build again");
   return false;
 }
 
