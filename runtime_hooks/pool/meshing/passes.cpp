@@ -46,7 +46,7 @@ class Arena::Passes {
 
  private:
   using Plan = Meshing::Plan;
-  // What became of a plan. refused: no plan can be carried out. unmoved: the plan moves nothing, or
+  // The result of a plan. refused: no plan can be carried out. unmoved: the plan moves nothing, or
   // there are no scratch addresses for it. moved: moves were made, as far as that was possible.
   enum class Outcome : std::uint8_t { refused, unmoved, moved };
 
