@@ -355,7 +355,8 @@ class Lines {
   NamedStacks stacks_;
   Fingerprints fingerprints_;
   std::unordered_map<model::Id, const model::Text*> uuids_;  // by ordinal of the device
-  std::unordered_map<model::Id, StackTexts> texts_;  // of the stacks that were met last, by id
+  // Texts of the stacks that were met last, by id.
+  std::unordered_map<model::Id, StackTexts> texts_;
 };
 
 }  // namespace

@@ -47,8 +47,9 @@ std::size_t devices_in(std::string_view list) {
 
 // The devices of a host.
 struct DevicesOfHost {
-  std::size_t used = 0;                       // number of devices that a process used
-  const model::MergedDevice* most = nullptr;  // the first of those with the most processes
+  std::size_t used = 0;  // number of devices that a process used
+  // The device with the most processes; of several, the first one.
+  const model::MergedDevice* most = nullptr;
 };
 
 std::map<model::Text, DevicesOfHost> devices_by_host(const model::MergedReport& report) {

@@ -29,7 +29,7 @@ enum class AreaUse : std::uint8_t {
   own,             // code and data of cuwarden
   library,         // code and data of another file, outside /dev
   heap,            // the main heap of libc's malloc ("[heap]")
-  stack,           // the first thread's stack ("[stack]")
+  stack,           // stack of the process's first thread ("[stack]")
   // Memory without a file, such as the stacks of other threads. Also mapped files whose paths begin
   // with /dev/zero, /dev/shm/ or /dev/hugepages.
   anonymous,

@@ -195,7 +195,7 @@ class Search {
   // if the driver's records of a block have fewer such words than were found.
   bool is_drivers(const Hit& hit) {
     if (!records_->are_known())
-      return true;  // it cannot be told, and the allocation will be unknown
+      return true;  // the owner cannot be told, and the allocation will be unknown
     const DriverRecords::FormNumber form = records_->form_of(hit);
     // The driver also has pointers to small chunks that it has freed, and that the program uses
     // now.

@@ -11,7 +11,7 @@ using Compare = int (*)(const void*, const void*);
 
 struct Elements {
   char* base;
-  std::size_t bytes;  // of one
+  std::size_t bytes;  // size of one element
   Compare compare;
 
   char* at(std::size_t index) const { return base + index * bytes; }

@@ -102,7 +102,7 @@ bool extend_unasked(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
 bool extend_to(OwnStack& stack, std::uint64_t stack_pointer) noexcept {
   if (stack_pointer < stack.floor) return false;
   if (stack_pointer < stack.barrier) {
-    // The first thread's stack may have grown over the barrier.
+    // The stack of the process's first thread may have grown over the barrier.
     if (!is_page_readable(stack.barrier)) return false;
     stack.barrier = 0;
   }

@@ -23,7 +23,8 @@ std::uint64_t ImplicitObjects::end_code_of(const ImplicitObject& object,
         bytes_here += bytes;
       } else {
         book(code.kind, code.loaded_on, -static_cast<std::int64_t>(bytes));
-        implicit_.bases.memory_may_change();  // that of a device which is not read now
+        // Memory of a device that is not read now has changed.
+        implicit_.bases.memory_may_change();
       }
     }
     forget_waiting([&](const Waiting& entry) { return entry.is_of(code); });

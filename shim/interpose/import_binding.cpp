@@ -210,7 +210,7 @@ class Imports {
 const Elf64_Dyn* dynamic_of_program() {
   if (__libc_stack_end == nullptr) return nullptr;
   const auto* word = static_cast<const std::uint64_t*>(__libc_stack_end);
-  word += *word + 2;          // their number, the arguments, a null
+  word += *word + 2;          // number of arguments, the arguments, a null
   while (*word != 0) ++word;  // the environment
   const Elf64_Phdr* headers = nullptr;
   std::uint64_t count = 0;

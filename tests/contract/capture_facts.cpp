@@ -56,7 +56,7 @@ class CaptureFacts : public DriverTest {
   struct Call {
     const char* name;
     std::function<CUresult()> make;
-    CUresult answer = good;     // of the thread whose mode is RELAXED
+    CUresult answer = good;     // answer to the thread whose mode is RELAXED
     bool is_forbidden = false;  // true if a GLOBAL capture forbids the call to other threads
   };
   // Calls that no capture forbids to a thread whose own mode is RELAXED.

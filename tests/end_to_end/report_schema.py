@@ -48,7 +48,7 @@ def obviously_fits(value, wanted):
     for keyword, argument in wanted.items():
         if keyword == "type":
             fits = argument in names if isinstance(argument, str) else not names.isdisjoint(argument)
-        elif keyword == "minimum":  # of numbers; another value fits
+        elif keyword == "minimum":  # bounds numbers alone; another value fits
             fits = value is None or (type(value) is int and value >= argument)
         elif keyword == "maximum":
             fits = value is None or (type(value) is int and value <= argument)

@@ -15,7 +15,7 @@ TWINS = re.compile(r"^TWINS\((\w+), (\w+), (\w+, cu[A-Z]\w*),", re.M)
 KNOWN_TWINS = re.compile(r"^KNOWN_TWINS\((cu\w+), (\w+)\)", re.M)
 ROW = re.compile(r"^(?:HOOK|COUNT|LAUNCH|GRAPH_LAUNCH|QUERY|SUBMIT|WAIT|SHIM|USE|OF_[A-Z_]+)\((?:.*? )?CUresult, (cu[A-Z]\w*),|^KNOWN\((cu\w+)\)", re.M)
 DECLARED = re.compile(r"\bCUresult\s+(?:__attribute__\s*\(\([^;]*?\)\)\s*)?(cu[A-Z]\w*)\s*\(")
-# Its calls show that network cards access the program's memory, so that none may be moved.
+# Calls of this function show that network cards access the program's memory, so that none may be moved.
 UNKNOWN_ON_PURPOSE = {"cuFlushGPUDirectRDMAWrites"}
 
 

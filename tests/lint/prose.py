@@ -19,26 +19,31 @@ C_SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".def")
 # Folders whose string literals are shown to users.
 MESSAGES = ("shim", "runtime_hooks", "reporters", "tools")
 
-# Words that are no subject of a comment.
+# Words that are no subject of a comment. Words in capitals are names of parameters.
 OPENERS = re.compile(
-    r"^(?:[Ww]hat|[Ww]hatever|[Ww]hether|[Ww]ho|[Ww]hoever|[Ww]hose|[Ww]here|[Ww]hich|[Hh]ow|Of|[Ee]lse|[Tt]hose"
-    r"|[Nn]obody|[Ss]omebody|That|Then|It|Its|They|Their|Them|Also|Such|The same|The first)\b"
-    r"(?! (?:page|thread|request|call)s?\b)"
+    r"^(?!(?-i:[A-Z]{2}))(?:what|whatever|whether|who|whoever|whose|where|wherever|which|how|of|else|those"
+    r"|nobody|somebody|that|then|it|its|they|their|them|also|such|the same|the first)\b",
+    re.IGNORECASE,
 )
 # Words that are no subject of any other sentence of a comment.
 LATER_OPENERS = re.compile(r"^(What|Whatever|Whether|Who|Whoever|Whose|Which|Else|Those|Nobody|Somebody)\b")
 # Words that are no subject in a message, and questions that stand for a noun. A message may be put
-# together of several strings, so only words are listed that are wrong wherever they stand.
+# together of several strings, so only words are listed that are wrong wherever they stand. In small
+# letters, "which" and its like may go on with a sentence that another string begins.
 MESSAGE_SUBJECTS = re.compile(
     r"(?:^\s*|[.:;] )(?:what|whatever|who|whoever|whose|else|nobody|somebody)\b"
+    r"|(?:^\s*|[.:;] )(?-i:Which|Whether|Where|How|Of|Those|That|Such)\b"
     r"|\b(?:see|says?|tells?|knows?|known|shows?|finds?) (?:who|whose|what)\b"
-    r"|\bwho (?:else|has|had|holds?|held|locks?|uses|asked|asks)\b",
+    r"|\bwho (?:else|has|had|holds?|held|locks?|uses|asked|asks|calls?|called)\b",
     re.IGNORECASE,
 )
 # Words that are no subject of a test's name.
 NAME_OPENERS = re.compile(r"^(what|whatever|whether|who|whoever|whose|which|of|else|those|that|then|it|its)_")
 # Words that are no subject of a message that a test shows when it fails.
-EXPECTATION_OPENERS = re.compile(r"^(?:what|whatever|who|whoever|whose|of|else|those|then|its?)\b(?! of\b)")
+EXPECTATION_OPENERS = re.compile(
+    r"^(?:what|whatever|whether|who|whoever|whose|where|which|how|of|else|those|nobody|somebody|that|then|its?"
+    r"|they|their|such)\b"
+)
 # word -> the project's word for it
 GLOSSARY = {
     r"famil(?:y|ies)": "hook (or: file of hooks)",
@@ -132,6 +137,12 @@ def wrong_subjects_of_message(words):
         yield f"«{found[0].strip(' .:;')}»: name the thing that is meant"
 
 
+def wrong_openers_of_expectation(words):
+    opener = EXPECTATION_OPENERS.match(words)
+    if opener:
+        yield f"opens with «{opener[0]}», which is no subject"
+
+
 def complaints_about_comments(comments):
     for line, words in comments:
         words = words.strip()
@@ -165,10 +176,7 @@ def complaints_about_names(names):
 
 def complaints_about_expectations(messages):
     for line, words in messages:
-        opener = EXPECTATION_OPENERS.match(words)
-        if opener:
-            yield line, f"opens with «{opener[0]}», which is no subject: {words}"
-        for complaint in wrong_words(words):
+        for complaint in (*wrong_openers_of_expectation(words), *wrong_words(words)):
             yield line, f"{complaint}: {words}"
 
 
@@ -224,10 +232,42 @@ EXAMPLES = {
     "tools/set_up.sh": "# shellcheck shell=bash\n#\n# @\n",
     "tools/test": "#!/usr/bin/env bash\n# Runs the tests:\n#\n# @\n",
 }
+# Function that finds wrong words -> texts in which it finds some, and texts in which it finds none.
+OPENINGS = {
+    wrong_subjects: (
+        (
+            "Who calls this is unknown.",
+            "Which request failed.",
+            "What page-locked memory is good for.",
+            "The first thread's stack may have grown.",
+            "That call has ended.",
+            "of a size that a pool serves",
+            "its name ends with the pid",
+            "A page. Those threads have ended.",
+        ),
+        (
+            "Offsets of blocks; of several, the first one.",
+            "A request failed. Its thread is unknown.",
+            "Threads that have called cuInit().",
+            "HOW: text that tells how the thread ends.",
+        ),
+    ),
+    wrong_subjects_of_message: (
+        ("Which request failed", " Whether it is live", "not read. Where it lies is unknown", "see who calls it"),
+        (" which has ", "the request, which failed", "WHERE", "(default: where the shim keeps them)", "Whole pages"),
+    ),
+    wrong_openers_of_expectation: (
+        ("those of the page", "where it ends", "which of them"),
+        ("the first piece opened the page", "also within a tick"),
+    ),
+}
 
 
 def check_the_check():
     """Fails unless the comment of each example is found, and nothing else."""
+    for find, (wrong, right) in OPENINGS.items():
+        for words in (*wrong, *right):
+            assert bool(list(find(words))) == (words in wrong), words
     for comment, expected in (("A comment of the file.", set()), ("What a comment says.", set(EXAMPLES))):
         with tempfile.TemporaryDirectory() as top:
             for name, text in EXAMPLES.items():

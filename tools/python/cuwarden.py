@@ -195,7 +195,7 @@ _asked_in = []
 
 def _handlers_code():
     """Returns the code objects of the Python functions that the program has set as signal handlers."""
-    signal = sys.modules.get("signal")  # its first import would set a handler
+    signal = sys.modules.get("signal")  # importing it for the first time would set a handler
     codes = set()
     for number in signal.valid_signals() if signal is not None else ():
         handler = signal.getsignal(number)

@@ -255,7 +255,7 @@ void put_frameworks(const ledger::Reader& reader, const std::vector<LeakGroup>& 
   std::set<std::pair<std::string, std::int32_t>> told;
   put_told(reader, put, told);
   put_at_incidents(incidents, put);
-  std::map<std::uint32_t, std::string> names;  // of frameworks, by module; empty: no framework's
+  std::map<std::uint32_t, std::string> names;  // frameworks' names by module; empty: no framework's
   // Bytes of live allocations by the framework whose library asked, and the device.
   std::map<std::pair<std::string, std::int32_t>, std::uint64_t> asked;
   for (const LeakGroup& live : leaks) {

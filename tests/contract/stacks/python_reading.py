@@ -20,8 +20,8 @@ import call_ways
 LARGE = "LARGE_COUNTS" in os.environ
 WORKERS = 8
 TREES = 8000 if LARGE else 60
-READINGS = 160 if LARGE else 20  # of one stack, one after the other
-ROUNDS = 1_000_000 if LARGE else 3000  # of code that is made, runs and is freed
+READINGS = 160 if LARGE else 20  # readings of one stack, one after the other
+ROUNDS = 1_000_000 if LARGE else 3000  # rounds in which code is made, runs and is freed
 
 compare_frames = ctypes.CDLL(None).compare_frames
 compare_frames.argtypes = [ctypes.c_char_p, ctypes.c_uint32, ctypes.c_int]

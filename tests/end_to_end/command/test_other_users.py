@@ -122,7 +122,7 @@ def test_root_does_not_act_on_a_users_ledger_that_took_the_place_of_roots_own(cu
     private = shared.folder / "roots_own"
     private.mkdir(mode=0o700)
     hostile, _ = dead_nobody(shared, private / "report.json")
-    hostile.chmod(0)  # its owner cannot read it, so it stays and can be tried again
+    hostile.chmod(0)  # the file's owner cannot read it, so it stays and can be tried again
     roots = shared.ledger / "cuwarden-ledger-of-root"
     roots.write_text("no ledger, and root's")
     os.chown(shared.ledger, NOBODY, NOBODY)

@@ -137,7 +137,7 @@ def found(jobs):
     return answers(jobs[0].reports)
 
 
-# --- the same, computed from the reports
+# --- expected answers, computed from the reports
 
 
 def unix_ns(day_and_time, fraction):

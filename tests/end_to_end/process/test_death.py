@@ -251,7 +251,7 @@ def test_run_recovers_a_program_killed_while_its_report_is_written(workspace):
         command = begin_run(workspace, program("under_load"), "stacks", workspace.folder / "account", 1500)
         while command.poll() is None and not unfinished(workspace):
             pass
-        for ledger in workspace.ledger.iterdir():  # its name ends with the pid
+        for ledger in workspace.ledger.iterdir():  # the ledger's name ends with the pid
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(ledger.name.rsplit("-", 1)[1]), signal.SIGKILL)
         command.communicate(timeout=PATIENCE_S)

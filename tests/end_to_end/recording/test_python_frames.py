@@ -300,7 +300,7 @@ def test_stacks_that_differ_far_outside_alone_are_told_apart(workspace, python):
     run = run_script(workspace, python, script)
     found = {}
     for frames, allocated in stacks_of(run.report):
-        line = python_part(frames)[-2][1]  # that of go()
+        line = python_part(frames)[-2][1]  # line of go()
         found[line] = found.get(line, 0) + allocated
     assert sorted(found.values()) == [20 * 4096, 20 * 8192]
 

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
     return times[times.size() / 2];
   };
-  median_of(20);  // the first calls load code, and the driver makes its queues
+  median_of(20);  // early calls load code, and the driver makes its queues
   std::puts("ready");
   std::fflush(stdout);
   for (int batches = 0; std::scanf("%d", &batches) == 1 && batches > 0;) {

@@ -71,7 +71,7 @@ TEST_F(SubmissionGateTest, no_thread_submits_while_the_gate_is_closed) {
     is_moving.store(false, std::memory_order_relaxed);
     const std::uint64_t since_last = passed;
     gate.open();
-    passed.wait(since_last);  // it is open again
+    passed.wait(since_last);  // the gate is open again
   }
   ends = true;
   for (std::thread& one : all) one.join();

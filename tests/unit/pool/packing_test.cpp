@@ -234,7 +234,7 @@ TEST(Packing, random_blocks_lie_at_the_first_addresses_that_have_room) {
   const std::uint64_t operations = test::repetitions(8'000);
   for (std::uint64_t i = 0; i < operations; ++i) {
     const std::uint64_t dice = random() % 100;
-    if (dice < (i / 400 % 2 == 0 ? 60u : 20u)) {  // it fills up, and empties again
+    if (dice < (i / 400 % 2 == 0 ? 60u : 20u)) {  // the pool fills up, and empties again
       const std::uint64_t count = 1 + random() % (std::uint64_t{1} << (3 + random() % 11));
       const auto placement = static_cast<Placement>(random() % 3);
       const bool within = placement == Placement::within_page && count <= steps / 2;

@@ -78,7 +78,7 @@ class RandomProgram {
   struct Mine {
     std::uint64_t at = 0, bytes = 0;
   };
-  static constexpr std::uint64_t most_live_bytes = 800 * MiB;  // of a device with 1000 MiB
+  static constexpr std::uint64_t most_live_bytes = 800 * MiB;  // the device has 1000 MiB
   std::mt19937_64 random_;
   // Sizes of the requests, and the sum of those that are live.
   std::uint64_t least_ = 0, most_ = 0, live_bytes_ = 0;

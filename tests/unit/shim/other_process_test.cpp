@@ -102,7 +102,7 @@ TEST_F(OtherProcessTest, a_name_may_have_brackets_and_blanks_in_it) {
 TEST_F(OtherProcessTest, a_user_without_a_name_is_the_uid) {
   put_process("42", "x", 'S', "1");
   EXPECT_EQ(facts(42).user, "1");
-  put_process("43", "x", 'S', "65534");  // of another user namespace
+  put_process("43", "x", 'S', "65534");  // the user is of another user namespace
   EXPECT_EQ(facts(43).user, "");
   fs::remove(folder_ / "passwd");
   put_process("44", "x", 'S');

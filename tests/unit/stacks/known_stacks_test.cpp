@@ -223,7 +223,7 @@ volatile long instructions = 0;  // number of instructions that were stepped thr
 volatile bool forks = false;     // true: the handler runs at each instruction, in a child
 volatile long handler_at = 0;    // in a child, the instruction at which the handler ran; else 0
 volatile int failed_children = 0;
-volatile long failed_at = 0;  // the first instruction whose child failed
+volatile long failed_at = 0;  // earliest instruction whose child failed
 sigjmp_buf outside;
 
 // Each run of the handler is in a child, a copy of the process at this instruction, which goes on

@@ -25,7 +25,7 @@ Key::Name by_letter(char last) {
     case 'F':
       return Key::Name::end;
     case 'M':
-      return Key::Name::enter;  // of the number block
+      return Key::Name::enter;  // the Enter key of the number block
     default:
       return Key::Name::none;
   }

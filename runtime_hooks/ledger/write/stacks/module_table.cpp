@@ -55,7 +55,7 @@ std::size_t ModuleTable::lower_bound(std::uint64_t address) const noexcept {
       count = half;
     }
   }
-  return first;  // the first module that ends behind the address
+  return first;  // index of the first module that ends behind the address
 }
 
 ModuleTable::Known* ModuleTable::find(std::uint64_t address) const noexcept {

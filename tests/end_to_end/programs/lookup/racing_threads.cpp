@@ -1,5 +1,5 @@
-// Many threads whose first CUDA call is the process's first, at the same moment; half of them come
-// by way of dlsym.
+// Starts many threads that make the process's first CUDA calls at the same moment. Half of them
+// find the function by dlsym.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -127,7 +127,7 @@ TEST_F(Frees, frees_of_one_context_leave_anothers_memory_alone) {
   for (const std::size_t size : sizes) there.push_back(make_piece(size));
   for (const Piece& piece : there) expect_right(piece);
   ASSERT_EQ(cuMemFree(there[0].start), CUDA_SUCCESS);
-  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);  // also ends the pieces in it
+  ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);  // frees the pieces of the context, too
   ASSERT_EQ(cuCtxSetCurrent(devices()[0].context), CUDA_SUCCESS);
   for (const Piece& piece : there)
     EXPECT_EQ(cuMemFree(piece.start), CUDA_ERROR_INVALID_VALUE) << piece.size();

@@ -67,7 +67,7 @@ void launch() {
 void call(const std::string& which, void* block) {
   if (which == "free") cudaFree(block);
   if (which == "malloc") cudaMalloc(&block, bytes);
-  if (which == "odd") cudaMalloc(&block, 3 * bytes);  // of a size that a pool serves
+  if (which == "odd") cudaMalloc(&block, 3 * bytes);  // cuwarden's pool serves this size
   if (which == "copy") cudaMemcpy(block, &which, sizeof which, cudaMemcpyHostToDevice);
   if (which == "launch") launch();
   if (which == "synchronize") cuCtxSynchronize();

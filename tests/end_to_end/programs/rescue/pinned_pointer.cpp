@@ -1,9 +1,9 @@
-// What page-locked memory is good for, as the program sees it:
+// Asks CUDA about page-locked memory, copies and frees it, and prints the results:
 //
 //     pinned_pointer BYTES FLAGS [capture|reset]
 //
-// Each line says what was found, without addresses. `capture` frees while a stream is captured,
-// `reset` ends the context instead.
+// The lines have no addresses. `capture` frees while a stream is captured, `reset` ends the context
+// instead.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

@@ -26,7 +26,7 @@ int main() {
   if (counted == nullptr) return 3;
   const long at_start = counted();
   std::free(std::malloc(1000));
-  if (counted() != at_start + 2) return 4;  // it does count
+  if (counted() != at_start + 2) return 4;  // the program's own calls are counted
   pairs(100);
   const long before = counted();
   pairs(1000);

@@ -29,7 +29,7 @@ layer = torch.nn.TransformerEncoderLayer(d_model=1024, nhead=16, dim_feedforward
 model = torch.nn.TransformerEncoder(layer, num_layers=6, enable_nested_tensor=False).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 draw = random.Random(0)
-# Few enough that cuBLAS has chosen its kernels for each during the warm-up.
+# The shapes are so few that cuBLAS chooses its kernels for each of them during the warm-up.
 shapes = (
     [(draw.randint(8, 32), draw.randint(64, 256)) for _ in range(16)]
     if options.changing_shapes
