@@ -8,7 +8,7 @@
 
 namespace cuwarden::rescue {
 
-// References to the objects that a rescue works with: the ledger, the pools, the devices and
+// References to the objects that a rescue works with: the ledger, cuwarden's pools, the devices and
 // others. All of them outlive this object.
 struct Parts {
   HostProcess& process;                 // answers questions about the program, starts threads

@@ -129,7 +129,7 @@ class Refusals {
   // Returns a number, from 1, that no other Refusals object of the process has.
   static std::uint32_t next_serial() noexcept;
 
-  const Parts parts_;  // the ledger, the pools and other objects that rungs use
+  const Parts parts_;  // the ledger, cuwarden's pools and other objects that rungs use
   tracking::AllocationRecorder& recorder_;  // tells the user if the ledger becomes incomplete
   Clock& clock_;                            // measures rungs, and the time since a refusal
   Ladder ladder_;                           // tries the rungs

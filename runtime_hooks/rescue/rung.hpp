@@ -113,7 +113,7 @@ struct Rescued {
 // A refused request, and the objects that help to serve it. Lives on the stack of the requesting
 // thread.
 struct RefusedCall {
-  const Parts& parts;  // the ledger, the pools and other objects that rungs use
+  const Parts& parts;  // the ledger, cuwarden's pools and other objects that rungs use
   // The streams in which memory was freed (cuMemFreeAsync) and that were not synchronised since.
   // This memory cannot serve other requests yet.
   PendingFrees& pending;

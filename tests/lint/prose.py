@@ -67,6 +67,11 @@ WORDS = {
     re.compile(rf", {word}\b" if word.startswith("for ") else rf"\b(?:{word})\b", re.IGNORECASE): instead
     for word, instead in GLOSSARY.items()
 }
+# Folders whose code knows memory pools (CUmemoryPool) and cuwarden's own pools. A comment that names a pool says
+# at least once which of them it means.
+BOTH_POOLS = tuple(f"runtime_hooks/{folder}/" for folder in ("driver", "hooks", "rescue", "tracking"))
+A_POOL = re.compile(r"\bpools?\b(?!\()", re.IGNORECASE)
+A_KNOWN_POOL = re.compile(r"\b(?:memory|cuwarden's(?: own)?) pools?\b", re.IGNORECASE)
 ELLIPSIS = re.compile(r"[a-z] ?(?:\.\.\.|…)(?=$| [A-Z])")
 LONGEST = 30  # words of a sentence
 IGNORED = re.compile(r"^(usage:|\$ )")
@@ -151,6 +156,12 @@ def complaints_about_comments(comments):
                 yield line, f"{complaint}: {words[:60]}"
 
 
+def complaints_about_pools(comments):
+    for line, words in comments:
+        if A_POOL.search(words) and not A_KNOWN_POOL.search(words):
+            yield line, f"«pool»: say memory pool (CUmemoryPool) or cuwarden's pool: {words.strip()[:60]}"
+
+
 def complaints_about_text(texts):
     for line, words in texts:
         for complaint in wrong_words(words):
@@ -185,7 +196,10 @@ def complaints_about(name, text):
     if suffix == ".md":
         yield from complaints_about_text(paragraphs(text))
     else:
-        yield from complaints_about_comments(comments_of(Path(name), text))
+        comments = list(comments_of(Path(name), text))
+        yield from complaints_about_comments(comments)
+        if name.startswith(BOTH_POOLS):
+            yield from complaints_about_pools(comments)
     if suffix in (".cpp", ".hpp", ".py"):
         yield from complaints_about_names(test_names(text))
     if name.startswith("tests/") and suffix in (".cpp", ".hpp"):
@@ -261,6 +275,7 @@ OPENINGS = {
         ("the first piece opened the page", "also within a tick"),
     ),
 }
+POOLS = {"runtime_hooks/tracking/file.hpp": 1, "runtime_hooks/pool/file.hpp": 0}
 
 
 def check_the_check():
@@ -268,6 +283,10 @@ def check_the_check():
     for find, (wrong, right) in OPENINGS.items():
         for words in (*wrong, *right):
             assert bool(list(find(words))) == (words in wrong), words
+    for name, count in POOLS.items():
+        comments = ("The pool is full.", "A memory pool that is full; the pool has no handle.", "Cuwarden's pool.")
+        text = "".join(f"// {words}\n\n" for words in comments)
+        assert len(list(complaints_about(name, text))) == count, name
     for comment, expected in (("A comment of the file.", set()), ("What a comment says.", set(EXAMPLES))):
         with tempfile.TemporaryDirectory() as top:
             for name, text in EXAMPLES.items():

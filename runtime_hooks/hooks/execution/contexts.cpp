@@ -83,15 +83,15 @@ class ContextEnd {
   std::uint64_t live_before_ = 0;
 };
 
-// Returns the pools that may have served memory to the program, even if nothing is recorded now;
-// null if there are none.
+// Returns cuwarden's pools that may have served memory to the program, even if nothing is recorded
+// now; null if there are none.
 serving::ServingPools* pools_of(HookedCall& call) {
   return call.recording() ? &call.execution().pools
                           : serving::serving_pools.load(std::memory_order_acquire);
 }
 
-// While a context is being ended, keeps the pools from serving its memory and from moving it. This
-// is needed even if nothing is recorded.
+// While a context is being ended, keeps cuwarden's pools from serving its memory and from moving
+// it. This is needed even if nothing is recorded.
 class PoolsEnd {
  public:
   PoolsEnd(HookedCall& call, ContextId context) : pools_(pools_of(call)), context_(context) {

@@ -175,7 +175,7 @@ void ImplicitSpan::book_first_context(DeviceOrdinal device, ContextId first) noe
   after_ = *reading;
   parts.implicit.bases.set(device, after_.free_bytes, begun);
   call_.keeps_bases();
-  // Handles and pools need no context, so they may have been there before this one.
+  // Handles and memory pools need no context, so they may have been there before this one.
   std::uint64_t used = after_.total_bytes - after_.free_bytes;
   const std::uint64_t known =
       parts.totals.live_bytes_on(device) + parts.readings.idle_bytes(device).value_or(0);

@@ -26,9 +26,9 @@ struct Made {
   bool in_pool = false;
 };
 
-// Serves a request from the pool, from the driver, or by the ladder. Calls `put` with the address
-// if the memory is not the driver's. `can_put` is false if an argument is not valid: then only the
-// driver is asked, since it knows the right error.
+// Serves a request from cuwarden's pool, from the driver, or by the ladder. Calls `put` with the
+// address if the memory is not the driver's. `can_put` is false if an argument is not valid: then
+// only the driver is asked, since it knows the right error.
 template <class Put, class RealCall>
 Made allocate(HookedCall& call, std::uint64_t bytes, bool can_put, const Put& put,
               const RealCall& real_call) {

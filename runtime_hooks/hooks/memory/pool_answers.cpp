@@ -7,7 +7,8 @@
 namespace cuwarden::hooks {
 namespace {
 
-// Buffer ids of the pool's blocks begin here. The driver counts its own from 1 and stays below.
+// Buffer ids of blocks of cuwarden's pool begin here. The driver counts its own from 1 and stays
+// below.
 constexpr unsigned long long first_id_of_pool = 1ull << 62;
 
 template <class Value>
@@ -23,9 +24,9 @@ bool is_about_address(CUresult answer) {
          answer == CUDA_ERROR_NOT_FOUND;
 }
 
-// Writes an attribute of the pool's block into `to`. Returns nothing if the driver's own answer is
-// right. All Boolean attributes are left to the driver: they are equal for all blocks, and cuda.h
-// does not say how wide a Boolean is.
+// Writes an attribute of a block of cuwarden's pool into `to`. Returns nothing if the driver's own
+// answer is right. All Boolean attributes are left to the driver: they are equal for all blocks,
+// and cuda.h does not say how wide a Boolean is.
 std::optional<CUresult> attribute_of(const driver::RealDriver& real,
                                      const serving::PoolMemory& range,
                                      CUpointer_attribute attribute, CUdeviceptr address, void* to) {
@@ -75,8 +76,8 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
   }
 }
 
-// Returns true if the address is the pool's. To be asked about addresses in no block: the program
-// has freed them, or never got them.
+// Returns true if the address is in cuwarden's pool. To be asked about addresses in no block: the
+// program has freed them, or never got them.
 bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
   return pools.parts().device.owner(address) != nullptr || pools.parts().pinned.is_hole(address);
 }
@@ -85,7 +86,7 @@ bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
 
 CUresult cuMemGetAddressRange_of_pool(serving::ServingPools&, CUresult answer, CUdeviceptr_v1*,
                                       unsigned int*, CUdeviceptr_v1) noexcept {
-  return answer;  // this old function knows 32-bit addresses only; the pool has none
+  return answer;  // this old function knows 32-bit addresses only; cuwarden's pool has none
 }
 
 CUresult cuMemGetAddressRange_v2_of_pool(serving::ServingPools& pools, CUresult answer,
@@ -103,7 +104,7 @@ CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult an
                                        CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
   if (data == nullptr || !is_about_address(answer)) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
-  // An address of the pool in no block gets the answer that the driver gives after a free.
+  // An address of cuwarden's pool in no block gets the answer that the driver gives after a free.
   if (range) return attribute_of(pools.parts().real, *range, attribute, ptr, data).value_or(answer);
   return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }

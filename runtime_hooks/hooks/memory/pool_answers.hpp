@@ -1,7 +1,7 @@
-// Corrects the driver's answers about addresses of the pool. To the program, a block of the pool is
-// an allocation of its own; the driver does not know that. Each function takes the driver's answer
-// and the call's parameters, and returns the result for the program. The functions are called only
-// while `serving::answers_differ` is true.
+// Corrects the driver's answers about addresses of cuwarden's pool. To the program, a block of the
+// pool is an allocation of its own; the driver does not know that. Each function takes the driver's
+// answer and the call's parameters, and returns the result for the program. The functions are
+// called only while `serving::answers_differ` is true.
 #pragma once
 
 #include "runtime_hooks/serving/serving_pools.hpp"

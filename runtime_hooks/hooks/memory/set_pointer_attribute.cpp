@@ -8,8 +8,8 @@ namespace cuwarden::hooks {
 namespace {
 
 // Makes memory operations in the context synchronous. The driver refuses SYNC_MEMOPS for mapped
-// memory (measured), which the pool's memory is, but accepts it for a whole context. It is never
-// switched off again, since other pointers may need it.
+// memory (measured), which the memory of cuwarden's pool is, but accepts it for a whole context. It
+// is never switched off again, since other pointers may need it.
 CUresult set_sync_memops(const driver::RealDriver& real, ContextId context) noexcept {
 #if CUDA_VERSION >= 12010
   if (real.cuCtxGetFlags == nullptr || real.cuCtxSetFlags == nullptr)

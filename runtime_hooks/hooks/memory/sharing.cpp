@@ -36,7 +36,7 @@ CUresult opened(HookedCall& call, const CUdeviceptr* pointer, auto open) {
 }
 
 // A handle for sharing gives access to the pages themselves, even after cuwarden has mapped other
-// addresses to them. So once one was made, the pool's memory is no longer moved.
+// addresses to them. So once one was made, memory of cuwarden's pool is no longer moved.
 CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
   // No handle is made while memory is being moved.
   const driver::GateScope at_the_gate;
@@ -51,8 +51,8 @@ CUresult reached(HookedCall& call, CUdeviceptr address, auto make) {
 #define OF_SHARED_MEMORY CUWARDEN_HOOK_BY
 #include "runtime_hooks/driver/hooks.def"
 
-// The driver refuses to share the pool's memory by IPC. The program gets the driver's error, since
-// it may have another way to share memory, and a message tells its user the reason.
+// The driver refuses to share memory of cuwarden's pool by IPC. The program gets the driver's
+// error, since it may have another way to share memory, and a message tells its user the reason.
 CUresult cuIpcGetMemHandle(HookedCall& call, CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   const CUresult result = call.real().cuIpcGetMemHandle(pHandle, dptr);
   if (!call.recording()) return result;

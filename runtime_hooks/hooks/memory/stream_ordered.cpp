@@ -22,7 +22,7 @@ DeviceOrdinal of_the_streams(HookedCall& call, CUstream stream) {
 template <class RealCall>
 CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, CUstream stream,
                   CUmemoryPool pool, const RealCall& real_call) {
-  // A pool's device need not be the stream's. Served memory tells it more cheaply.
+  // A memory pool's device need not be the stream's. Served memory tells it more cheaply.
   DeviceOrdinal device = pool == nullptr ? of_the_streams(call, stream) : no_device;
   Allocation made{.kind = Kind::stream_ordered,
                   .bytes = bytes,
@@ -61,9 +61,10 @@ CUresult allocate(HookedCall& call, CUdeviceptr* dptr, size_t bytes, bool node, 
   return result;
 }
 
-// Waits for the stream in which the pool's memory is freed. The free itself waits only for the
-// context that owns the memory, and the stream may belong to another context. A stream cannot be
-// waited for if it is captured, or is the legacy stream of a context with a captured blocking one.
+// Waits for the stream in which memory of cuwarden's pool is freed. The free itself waits only for
+// the context that owns the memory, and the stream may belong to another context. A stream cannot
+// be waited for if it is captured, or is the legacy stream of a context with a captured blocking
+// one.
 CUresult wait_for_stream(HookedCall& call, CUstream stream) {
   const driver::RealDriver& real = call.real();
   if (real.cuStreamSynchronize == nullptr) return CUDA_SUCCESS;

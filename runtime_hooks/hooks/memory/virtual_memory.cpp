@@ -45,8 +45,8 @@ CUresult cuMemImportFromShareableHandle(HookedCall& call, CUmemGenericAllocation
 
 CUresult cuMemRetainAllocationHandle(HookedCall& call, CUmemGenericAllocationHandle* handle,
                                      void* addr) {
-  // The program did not map the pool's memory, so it gets the error for memory that is not mapped.
-  // A retained handle would also keep the pool from giving the pages back.
+  // The program did not map the memory of cuwarden's pool, so it gets the error for memory that is
+  // not mapped. A retained handle would also keep the pool from giving the pages back.
   if (serving::is_in_pool(reinterpret_cast<CUdeviceptr>(addr))) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.real().cuMemRetainAllocationHandle(handle, addr);
   if (call.recording() && result == CUDA_SUCCESS &&

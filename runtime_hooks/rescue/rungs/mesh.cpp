@@ -1,4 +1,4 @@
-// The mesh rung moves blocks of the pool's pages together, so that whole pages go back to the
+// The mesh rung moves blocks of cuwarden's pool together, so that whole pages go back to the
 // device.
 #include <algorithm>
 

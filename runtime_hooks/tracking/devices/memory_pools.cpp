@@ -18,7 +18,7 @@ struct PoolBytes {
   std::uint64_t reserved = 0, used = 0;
 };
 
-// Adds a pool's bytes. Returns false if the driver does not tell them.
+// Adds a memory pool's bytes. Returns false if the driver does not tell them.
 bool add_pool(const driver::RealDriver& real, CUmemoryPool pool, PoolBytes& sum) {
   cuuint64_t reserved = 0, used = 0;
   if (real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
@@ -134,7 +134,7 @@ std::optional<IdleBytes> MemoryPools::idle_bytes(const driver::RealDriver& real,
       !each_pool(real, handle, device,
                  [&](const Pool& pool) { return add_pool(real, pool.pool, pools); }))
     return std::nullopt;
-  // The pool of some of the memory that cuMemFree() has freed may be destroyed by now.
+  // The memory pool of some of the memory that cuMemFree() has freed may be destroyed by now.
   const std::uint64_t freed = freed_out_of_order_[device.value].load(std::memory_order_relaxed);
   const std::uint64_t used = std::max(rest(pools.used, freed), std::min(pools.used, live_in_pools));
   const std::uint64_t idle = rest(pools.reserved, used);

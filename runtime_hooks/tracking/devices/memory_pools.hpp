@@ -52,9 +52,9 @@ class MemoryPools {
 
   // A memory pool that the program created.
   struct Pool {
-    CUmemoryPool pool = nullptr;  // The pool's handle; null in an unused entry.
-    std::int32_t device = -1;     // Ordinal of the device on which the pool's memory lies.
-    // True if no other process can open the pool and the pool has no size limit.
+    CUmemoryPool pool = nullptr;  // The memory pool's handle; null in an unused entry.
+    std::int32_t device = -1;     // Ordinal of the device that has the memory pool.
+    // True if no other process can open the memory pool and it has no size limit.
     bool is_plain = false;
   };
   // Records a memory pool that the program has created. If 64 are recorded already, the pool is
@@ -64,11 +64,11 @@ class MemoryPools {
   // the pool's entry, with a null pool if it was not recorded. If the driver then refuses to
   // destroy the pool, the caller must pass the entry to created() again.
   Pool destroy_begin(CUmemoryPool) noexcept;
-  // Returns the device on which the pool's memory lies; no_device if it is not known. If the
+  // Returns the device on which the memory pool lies; no_device if it is not known. If the
   // program did not create the pool, asks the driver for the default pools of all devices.
   DeviceOrdinal device_of(const driver::RealDriver&, CUmemoryPool) noexcept;
-  // True if the pool is known to lie on this device, cannot be opened by other processes and has no
-  // size limit. The device's default pool is like that. False for null.
+  // True if the memory pool is known to lie on this device, cannot be opened by other processes and
+  // has no size limit. The device's default pool is like that. False for null.
   bool is_plain(const driver::RealDriver&, DeviceOrdinal, CUmemoryPool) noexcept;
 
   // Returns the bytes that memory pools and graphs keep on the device for later requests. Both
@@ -87,7 +87,7 @@ class MemoryPools {
   bool trim(const driver::RealDriver&, DeviceOrdinal);
 
  private:
-  // Calls visit(pool) for each pool of the device until visit() returns false: first for the
+  // Calls visit(pool) for each memory pool of the device until visit() returns false: first for the
   // default pool, then with `lock_` held for those that the program created. Returns false if not
   // all were visited.
   template <class Visit>
@@ -112,13 +112,14 @@ class MemoryPools {
   // By device ordinal: bytes of stream-ordered memory that cuMemFree() has freed. On cache lines of
   // their own, because all threads that free read `any_used_`.
   alignas(64) std::atomic<std::uint64_t> freed_out_of_order_[device_limit]{};
-  // Protects `pools_`. Held while the driver is asked about these pools, so that none is destroyed
-  // meanwhile: the driver hardly checks handles. The driver calls no code of the program there.
+  // Protects `pools_`. Held while the driver is asked about these memory pools, so that none is
+  // destroyed meanwhile: the driver hardly checks handles. The driver calls no code of the program
+  // there.
   FutexLock lock_;
-  // True once a pool was destroyed while `lock_` could not be had. From then on the driver is asked
-  // about no pool that the program created, since it may be the destroyed one.
+  // True once a memory pool was destroyed while `lock_` could not be had. From then on the driver
+  // is asked about no pool that the program created, since it may be the destroyed one.
   std::atomic<bool> left_{false};
-  // Pools that the program created; unused entries have a null pool.
+  // Memory pools that the program created; unused entries have a null handle.
   Pool pools_[limit];
 };
 
