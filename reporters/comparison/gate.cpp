@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

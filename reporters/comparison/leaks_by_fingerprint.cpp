@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "reporters/model/named_steps.hpp"
-#include "reporters/text/leak_check.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/leak_check.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/kind.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {

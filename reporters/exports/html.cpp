@@ -16,7 +16,7 @@
 #include "reporters/exports/page/page_report.hpp"
 #include "reporters/exports/page/page_stacks.hpp"
 #include "reporters/exports/page/page_template.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {

@@ -20,7 +20,7 @@
 #include "reporters/labels/named_stacks.hpp"
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/model/type_descriptions.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/wall_clock.hpp"
 #include "runtime_hooks/core/kind.hpp"
 

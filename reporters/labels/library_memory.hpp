@@ -23,6 +23,12 @@ enum class LibraryUse : std::uint8_t {
   idle_cache,
 };
 
+// True if a library or a framework keeps the memory for itself, with no part handed out: a
+// workspace or an idle cache.
+constexpr bool is_kept_by_library(LibraryUse use) {
+  return use == LibraryUse::workspace || use == LibraryUse::idle_cache;
+}
+
 // The library that asked for the memory of a leak group, and the use that it makes of the memory.
 struct LibraryMemory {
   LibraryUse use = LibraryUse::none;

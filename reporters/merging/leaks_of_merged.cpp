@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "reporters/model/sums.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/kind.hpp"

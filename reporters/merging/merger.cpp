@@ -11,8 +11,8 @@
 #include "reporters/model/named_steps.hpp"
 #include "reporters/model/sums.hpp"
 #include "reporters/tables/process_facts.hpp"
-#include "reporters/text/leak_check.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/leak_check.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {

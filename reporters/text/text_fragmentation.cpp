@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/text_memory.hpp"
-#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "reporters/text/merged_rows.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 

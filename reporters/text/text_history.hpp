@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 
 namespace cuwarden {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"
 #include "reporters/text/text_rungs.hpp"
-#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 
 namespace cuwarden {
 

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "reporters/labels/library_memory.hpp"
-#include "reporters/text/leak_check.hpp"
-#include "reporters/text/merged_rows.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/leak_check.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/ranked_leaks.hpp"
+#include "reporters/text/elements/text_elements.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/text_history.hpp"
-#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -173,7 +174,7 @@ class KeptByLibraries {
   // Returns true if the group is such memory, and adds it to the sums.
   bool take(const IndexedReport& report, const model::LeakGroup& group) {
     const LibraryMemory asked = library_memory(report, group);
-    if (asked.use != LibraryUse::workspace && asked.use != LibraryUse::idle_cache) return false;
+    if (!is_kept_by_library(asked.use)) return false;
     Sum& sum = asked.use == LibraryUse::workspace ? workspaces_ : idle_;
     sum.bytes += group.bytes.value_or(0);
     ++sum.stacks;
@@ -250,28 +251,6 @@ bool is_only_alive_at_exit(const IndexedReport& report) {
   const auto is_sure = [](const model::LeakGroup& group) { return rank_of_leak(group) < 3; };
   return std::ranges::none_of(merged_leaks(report), is_sure) &&
          std::ranges::none_of(merged_blocks(report), is_sure);
-}
-
-std::string words_of_no_growth(const IndexedReport& report) {
-  // Merged rows could hide that the growth of some of their rows is unknown.
-  const bool is_known =
-      std::ranges::all_of(report->leak_groups,
-                          [](const model::LeakGroup& group) {
-                            return group.growth || group.released_by || group.suppressed;
-                          }) &&
-      std::ranges::all_of(report->framework_sites,
-                          [](const model::FrameworkSite& site) { return site.growth.has_value(); });
-  return is_known ? "none of it grows" : "none of it is known to grow";
-}
-
-std::vector<model::LeakGroup> main_leaks(const IndexedReport& report) {
-  std::vector<model::LeakGroup> groups = merged_leaks(report);
-  KeptByLibraries kept;
-  std::erase_if(groups, [&](const model::LeakGroup& group) {
-    return holds_listed_blocks(report, group) || kept.take(report, group);
-  });
-  std::ranges::stable_sort(groups, {}, rank_of_leak);
-  return groups;
 }
 
 void add_blocks(const IndexedReport& report, const TextOptions& options, const Style& style,

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/headline/headline.hpp"
-#include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_report.hpp"
 
 namespace cuwarden {
@@ -22,15 +22,6 @@ void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
 // True if memory counts as leaked, but may have been in use until the process ended by itself. No
 // part of it is known to be lost or to grow, and no blocks of frameworks are known to grow.
 bool is_only_alive_at_exit(const IndexedReport&);
-
-// Returns words for a report in which no memory is known to grow: "none of it grows". If the report
-// lacks the growth of some leaks or blocks of frameworks: "none of it is known to grow".
-std::string words_of_no_growth(const IndexedReport&);
-
-// Returns the groups of allocations that the text report lists as leaks, in its order: lost and
-// growing ones come first, then the largest. Memory that libraries keep for themselves is left out,
-// and so is memory whose blocks a framework lists.
-std::vector<model::LeakGroup> main_leaks(const IndexedReport&);
 
 // Adds to `text` the section about blocks that frameworks have handed out and not got back, such as
 // the memory of live tensors. Growing call stacks come first. The options say which blocks are

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "reporters/text/elements/process_ending.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/headline/headline.hpp"
-#include "reporters/text/process_ending.hpp"
-#include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_implicit.hpp"
 #include "reporters/text/text_incidents.hpp"

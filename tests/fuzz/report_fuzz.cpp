@@ -15,7 +15,7 @@
 
 #include "reporters/json/read_report.hpp"
 #include "reporters/json/write_report.hpp"
-#include "reporters/text/leak_check.hpp"
+#include "reporters/text/elements/leak_check.hpp"
 #include "reporters/text/text_report.hpp"
 #include "tests/fuzz/whole_ledger.hpp"
 

@@ -11,7 +11,7 @@
 #include "reporters/exports/page/page_json.hpp"
 #include "reporters/exports/page/page_slabs.hpp"
 #include "reporters/exports/page/page_summary.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/text_memory.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/wall_clock.hpp"

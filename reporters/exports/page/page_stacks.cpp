@@ -5,7 +5,7 @@
 #include "reporters/labels/report_frames.hpp"
 #include "reporters/labels/users_frame.hpp"
 #include "reporters/owners/short_names.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "reporters/exports/page/page_json.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/process_ending.hpp"
+#include "reporters/text/elements/ranked_leaks.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/headline/headline.hpp"
-#include "reporters/text/merged_rows.hpp"
-#include "reporters/text/process_ending.hpp"
-#include "reporters/text/text_elements.hpp"
 #include "reporters/text/text_history.hpp"
 #include "reporters/text/text_incidents.hpp"
 #include "reporters/text/text_leaks.hpp"

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "reporters/owners/short_names.hpp"
+#include "reporters/text/elements/leak_check.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/process_ending.hpp"
+#include "reporters/text/elements/ranked_leaks.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/top_holders.hpp"
-#include "reporters/text/leak_check.hpp"
-#include "reporters/text/merged_rows.hpp"
-#include "reporters/text/process_ending.hpp"
-#include "reporters/text/text_leaks.hpp"
-#include "reporters/text/text_stacks.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -317,22 +317,6 @@ void add_headline(const Headline& headline, const Style& style, std::string& tex
   text += title + style.bold(headline.sentence) + "\n";
   if (!headline.cause.empty()) text += "  " + headline.cause + "\n";
   if (!headline.advice.empty()) text += "  " + style.bold("To do") + ": " + headline.advice + "\n";
-}
-
-int rank_of_leak(const model::LeakGroup& group) {
-  const bool is_lost = group.lost_count.value_or(0) != 0, grows = group.growth == "growing";
-  return is_lost && grows ? 0 : is_lost ? 1 : grows ? 2 : 3;
-}
-
-std::string growth_words(const model::LeakGroup& group) {
-  if (const std::uint64_t by_step = group.growth_bytes_per_step.value_or(0))
-    return "growing by " + human_bytes(by_step) + " a step since step " +
-           human_count(group.first_step.value_or(0));
-  constexpr std::uint64_t long_enough_ns = 5'000'000'000;
-  const std::uint64_t rate = group.growth_bytes_per_minute.value_or(0);
-  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-  if (rate == 0 || last < first + long_enough_ns) return "growing";
-  return "growing by " + human_bytes(rate) + " a minute";
 }
 
 Headline plain_headline(const IndexedReport& report) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 
 namespace cuwarden {
 
@@ -56,14 +56,5 @@ void add_headline(const Headline&, const Style&, std::string& text);
 // Returns words for the refused request of the incident, such as "cudaMalloc of 8.0 GiB (GPU 0)" or
 // "cuLaunchKernel needing 2.1 GiB (GPU 0)".
 std::string request_words(const model::Incident&);
-
-// Returns the rank by which leaks are sorted, lowest first. 0: lost and growing. 1: lost. 2:
-// growing. 3: neither is known.
-int rank_of_leak(const model::LeakGroup&);
-
-// Returns words for the growth of a leak that grows. If its growth by steps of the program is
-// known: "growing by 2.0 MiB a step since step 3". Otherwise "growing by 2.0 MiB a minute". If its
-// allocations were made within five seconds, the rate would be a guess: "growing".
-std::string growth_words(const model::LeakGroup&);
 
 }  // namespace cuwarden

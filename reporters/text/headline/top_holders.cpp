@@ -4,7 +4,7 @@
 #include <functional>
 #include <tuple>
 
-#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {

@@ -6,7 +6,7 @@
 
 #include "reporters/comparison/baseline.hpp"
 #include "reporters/files/plain_file.hpp"
-#include "reporters/text/leak_check.hpp"
+#include "reporters/text/elements/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/output/command_output.hpp"

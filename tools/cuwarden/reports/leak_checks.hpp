@@ -10,7 +10,7 @@
 #include "reporters/comparison/gate.hpp"
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/model/indexed_report.hpp"
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/text_report.hpp"
 
 namespace cuwarden {

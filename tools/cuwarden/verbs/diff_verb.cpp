@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
-#include "reporters/text/leak_check.hpp"
+#include "reporters/text/elements/leak_check.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"

@@ -10,7 +10,7 @@
 #include "reporters/merging/merged_json.hpp"
 #include "reporters/merging/merged_text.hpp"
 #include "reporters/merging/merger.hpp"
-#include "reporters/text/leak_check.hpp"
+#include "reporters/text/elements/leak_check.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"

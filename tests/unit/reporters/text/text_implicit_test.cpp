@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
 #include "tests/unit/reporters/text/has.hpp"
 
 namespace cuwarden {

@@ -1,4 +1,4 @@
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 
 #include <algorithm>
 #include <vector>

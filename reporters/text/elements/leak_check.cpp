@@ -1,10 +1,10 @@
-#include "reporters/text/leak_check.hpp"
+#include "reporters/text/elements/leak_check.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "reporters/text/text_elements.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/text_elements.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/near_names.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"

@@ -1,8 +1,8 @@
-#include "reporters/text/process_ending.hpp"
+#include "reporters/text/elements/process_ending.hpp"
 
 #include <cstdint>
 
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/signal_name.hpp"
 
 namespace cuwarden {

@@ -1,4 +1,4 @@
-#include "reporters/text/text_elements.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 
 #include <algorithm>
 #include <cstddef>

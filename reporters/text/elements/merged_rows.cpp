@@ -1,12 +1,12 @@
-#include "reporters/text/merged_rows.hpp"
+#include "reporters/text/elements/merged_rows.hpp"
 
 #include <cstdint>
 #include <set>
 #include <tuple>
 
 #include "reporters/model/growth.hpp"
-#include "reporters/text/text_elements.hpp"
-#include "reporters/text/text_stacks.hpp"
+#include "reporters/text/elements/text_elements.hpp"
+#include "reporters/text/elements/text_stacks.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
