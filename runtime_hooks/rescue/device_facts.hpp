@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/rescue/incident.hpp"
-#include "runtime_hooks/rescue/parts.hpp"
+#include "runtime_hooks/rescue/rungs/parts.hpp"
 
 namespace cuwarden::rescue {
 

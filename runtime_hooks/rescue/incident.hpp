@@ -6,7 +6,7 @@
 
 #include "runtime_hooks/ledger/format/incident_facts.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
-#include "runtime_hooks/rescue/request.hpp"
+#include "runtime_hooks/rescue/rungs/request.hpp"
 
 namespace cuwarden::rescue {
 

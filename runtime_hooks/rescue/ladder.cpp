@@ -2,7 +2,6 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
-#include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {
@@ -21,20 +20,6 @@ void climb_rung(const Rung& rung, Rescue& rescue) {
 }
 
 }  // namespace
-
-void Rescue::attempt(const Rung& rung, FunctionRef<RungOutcome()> run, std::string_view reclaimer) {
-  ledger::Threads& threads = call.parts.ledger.threads;
-  const std::uint64_t begun_ns = clock.now_ns();
-  threads.begin_rung(tried.counted_by(), rung.name, call.request.bytes);
-  tried.add({rung.name, RungOutcome::under_way, 0, reclaimer});
-  outcomes.last = run();
-  tried.add({rung.name, outcomes.last, clock.now_ns() - begun_ns, reclaimer});
-  threads.end_rung();
-  if (rung.obstacles_last) return;
-  outcomes.last_that_counts = outcomes.last;
-  outcomes.timed_out = outcomes.timed_out || outcomes.last == RungOutcome::timed_out;
-  outcomes.unsafe = outcomes.unsafe || outcomes.last == RungOutcome::unsafe;
-}
 
 bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
   const EarlierFailures& earlier = this->earlier(now);

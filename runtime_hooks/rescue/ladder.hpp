@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/core/clock.hpp"
-#include "runtime_hooks/rescue/rung.hpp"
+#include "runtime_hooks/rescue/rungs/rung.hpp"
 
 namespace cuwarden::rescue {
 

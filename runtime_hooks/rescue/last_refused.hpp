@@ -7,7 +7,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
-#include "runtime_hooks/rescue/request.hpp"
+#include "runtime_hooks/rescue/rungs/request.hpp"
 
 namespace cuwarden::rescue {
 

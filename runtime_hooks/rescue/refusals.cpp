@@ -10,9 +10,9 @@
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
-#include "runtime_hooks/rescue/asking_modules.hpp"
 #include "runtime_hooks/rescue/device_facts.hpp"
 #include "runtime_hooks/rescue/last_refused.hpp"
+#include "runtime_hooks/rescue/rungs/asking_modules.hpp"
 
 namespace cuwarden::rescue {
 namespace {

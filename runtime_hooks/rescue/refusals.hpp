@@ -10,8 +10,8 @@
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/rescue/incident.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
-#include "runtime_hooks/rescue/parts.hpp"
-#include "runtime_hooks/rescue/request.hpp"
+#include "runtime_hooks/rescue/rungs/parts.hpp"
+#include "runtime_hooks/rescue/rungs/request.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
 
 namespace cuwarden::rescue {

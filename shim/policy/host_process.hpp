@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "runtime_hooks/core/host_process.hpp"
-#include "runtime_hooks/rescue/reclaimers.hpp"
+#include "runtime_hooks/rescue/rungs/reclaimers.hpp"
 
 namespace cuwarden::shim {
 

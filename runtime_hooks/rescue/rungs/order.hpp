@@ -1,7 +1,7 @@
 // The rungs, in the order in which they are tried.
 #pragma once
 
-#include "runtime_hooks/rescue/rung.hpp"
+#include "runtime_hooks/rescue/rungs/rung.hpp"
 
 namespace cuwarden::rescue {
 

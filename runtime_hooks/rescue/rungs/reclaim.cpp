@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime_hooks/rescue/asking_modules.hpp"
+#include "runtime_hooks/rescue/rungs/asking_modules.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
 
 namespace cuwarden::rescue {

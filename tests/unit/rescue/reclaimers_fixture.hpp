@@ -5,7 +5,7 @@
 #include <deque>
 #include <thread>
 
-#include "runtime_hooks/rescue/reclaimers.hpp"
+#include "runtime_hooks/rescue/rungs/reclaimers.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {

@@ -10,7 +10,7 @@
 
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
-#include "runtime_hooks/rescue/reclaimers.hpp"
+#include "runtime_hooks/rescue/rungs/reclaimers.hpp"
 
 namespace cuwarden::rescue {
 

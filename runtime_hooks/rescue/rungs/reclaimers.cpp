@@ -1,4 +1,4 @@
-#include "runtime_hooks/rescue/reclaimers.hpp"
+#include "runtime_hooks/rescue/rungs/reclaimers.hpp"
 
 #include <cxxabi.h>
 

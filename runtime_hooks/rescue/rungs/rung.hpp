@@ -13,11 +13,11 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
-#include "runtime_hooks/rescue/parts.hpp"
-#include "runtime_hooks/rescue/pending_frees.hpp"
-#include "runtime_hooks/rescue/reclaimers.hpp"
-#include "runtime_hooks/rescue/request.hpp"
-#include "runtime_hooks/rescue/tried_rungs.hpp"
+#include "runtime_hooks/rescue/rungs/parts.hpp"
+#include "runtime_hooks/rescue/rungs/pending_frees.hpp"
+#include "runtime_hooks/rescue/rungs/reclaimers.hpp"
+#include "runtime_hooks/rescue/rungs/request.hpp"
+#include "runtime_hooks/rescue/rungs/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
 

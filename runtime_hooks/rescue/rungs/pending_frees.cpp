@@ -1,4 +1,4 @@
-#include "runtime_hooks/rescue/pending_frees.hpp"
+#include "runtime_hooks/rescue/rungs/pending_frees.hpp"
 
 #include <optional>
 

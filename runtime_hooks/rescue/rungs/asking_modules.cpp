@@ -1,4 +1,4 @@
-#include "runtime_hooks/rescue/asking_modules.hpp"
+#include "runtime_hooks/rescue/rungs/asking_modules.hpp"
 
 #include <algorithm>
 
