@@ -1,10 +1,12 @@
-"""Checks the direction of includes: each folder may include only the folders in its list.
+"""Checks the direction of includes: each folder with sources has a list, and may include only the folders in it.
 
 usage: include_direction.py SOURCE_ROOT
 """
 
 import re
 import sys
+import tempfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from source_files import source_files
@@ -22,7 +24,8 @@ POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool"]
 TRACKING_DEVICES = ["runtime_hooks/tracking/devices"]
 TRACKING = TRACKING_DEVICES + ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
-RESCUE = ["runtime_hooks/rescue"]
+RUNGS = ["runtime_hooks/rescue/rungs"]
+RESCUE = RUNGS + ["runtime_hooks/rescue"]
 
 HOOKS_KNOW = RESCUE + SERVING + TRACKING + POOL + DRIVER + WRITE + STACKS + CORE
 
@@ -36,7 +39,7 @@ SHIM_ROOMS = ["support", "interpose", "probes", "python", "policy", "files", "tu
 COMMAND_ROOMS = ["output", "program", "ledgers", "reports", "verbs", "top", "top/live"]
 
 # Rooms of the reporters, in the same order.
-REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text", "comparison", "merging", "exports/page", "exports", "formats", "reports"]
+REPORTER_ROOMS = ["words", "files", "model", "owners", "labels", "reachability", "symbols", "verdicts", "tables/groups", "tables", "json", "text/elements", "text/headline", "text", "comparison", "merging", "exports/page", "exports", "formats", "reports"]
 
 SIMULATED_DEVICE = ["tools/simulated_gpu/hardware", "tools/simulated_gpu/device"]
 
@@ -62,7 +65,8 @@ ALLOWED = {
     "runtime_hooks/tracking/devices": DRIVER + WRITE + CORE,
     "runtime_hooks/tracking": TRACKING_DEVICES + DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
-    "runtime_hooks/rescue": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
+    "runtime_hooks/rescue/rungs": SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
+    "runtime_hooks/rescue": RUNGS + SERVING + TRACKING + POOL + DRIVER + WRITE + CORE,
     "tools/cuwarden": [f"tools/cuwarden/{room}" for room in COMMAND_ROOMS] + ["reporters"] + READ + CORE,
     # The simulated GPU replaces NVIDIA's libraries and knows nothing about cuwarden.
     "tools/simulated_gpu": SIMULATED_DEVICE,
@@ -119,15 +123,14 @@ def lies_in(path, folder):
 
 
 def folder_of(path):
-    """Returns the innermost folder of ALLOWED that contains the path; None if none does."""
-    return max((folder for folder in ALLOWED if lies_in(path, folder)), key=len, default=None)
+    return path.rpartition("/")[0]
 
 
 def complaints_about(root, path):
     name = path.relative_to(root).as_posix()
     folder = folder_of(name)
-    if folder is None:
-        yield f"{name}: lies in no folder of the design"
+    if folder not in ALLOWED:
+        yield f"{name}: the folder {folder} is not listed with the folders that it may include"
         return
     for match in INCLUDE.finditer(path.read_text()):
         line = path.read_text().count("\n", 0, match.start()) + 1
@@ -147,16 +150,47 @@ def complaints_about(root, path):
                     yield f"{name}:{line}: {folder} may not know <{outside}>"
 
 
-def main():
-    root = Path(sys.argv[1])
+def complaints_in(root):
+    """Returns the complaints, a line for each, and the number of sources that were read."""
     sources = [
         path
         for path in source_files(root, (".cpp", ".hpp", ".c", ".h", ".def", ".S"))
         if path.relative_to(root).parts[0] not in MAY_INCLUDE_ALL
     ]
-    assert sources, f"no sources below {root}"
-    complaints = [line for path in sources for line in complaints_about(root, path)]
-    print(f"{len(sources)} files")
+    return [line for path in sources for line in complaints_about(root, path)], len(sources)
+
+
+# Sources, each with the number of complaints about it.
+EXAMPLES = {
+    "reporters/text/section.cpp": ('#include "reporters/text/headline/title.hpp"\n#include "section.hpp"\n', 0),
+    "reporters/text/headline/title.cpp": ('#include "reporters/text/section.hpp"\n', 1),
+    "reporters/text/new/word.cpp": ("#include <string>\n", 1),
+    "reporters/words/word.cpp": ('#include "reporters/words/new/word.hpp"\n#include <nlohmann/json.hpp>\n', 2),
+    "shim/process/start.cpp": ('#include "reporters/words/word.hpp"\n', 0),
+    "tests/unit/new/test.cpp": ('#include "reporters/text/section.hpp"\n', 0),
+}
+
+
+def check_the_check():
+    """Fails unless each example gets its complaints, or if folders may include each other."""
+    TopologicalSorter(ALLOWED).prepare()  # raises an error if there is a cycle
+    with tempfile.TemporaryDirectory() as top:
+        for name, (text, _) in EXAMPLES.items():
+            path = Path(top) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        complaints, _ = complaints_in(Path(top))
+    for name, (_, count) in EXAMPLES.items():
+        found = [complaint for complaint in complaints if complaint.startswith(f"{name}:")]
+        assert len(found) == count, (name, found)
+
+
+def main():
+    check_the_check()
+    root = Path(sys.argv[1])
+    complaints, files = complaints_in(root)
+    assert files, f"no sources below {root}"
+    print(f"{files} files")
     print("\n".join(complaints))
     return 1 if complaints else 0
 
