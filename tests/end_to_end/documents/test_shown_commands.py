@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import re
 import shlex
 import shutil
@@ -194,10 +195,15 @@ def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sour
         assert installed.read_text() == (SOURCE / packages / "package-lock.json").read_text()
 
 
+def need(program):
+    """Skips the test if the program is missing, or fails it under tools/test."""
+    if shutil.which(program) is None:
+        (pytest.fail if os.environ.get(f"NEEDS_{program.upper()}") else pytest.skip)(f"{program} is not installed")
+
+
 @pytest.mark.parametrize("document, command", parameters(is_gdb))
 def test_gdb_has_the_symbols_of_the_preloaded_shim(document, command, shown, workspace):
-    if shutil.which("gdb") is None:
-        pytest.skip("gdb is not installed")
+    need("gdb")
     simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
     (setting,) = re.findall(r"`(set environment [^`]+)`", (SOURCE / document).read_text())
     setting = re.sub(r"/path/\S*libcuwarden\.so", simulated, setting)
@@ -216,8 +222,7 @@ def test_gdb_has_the_symbols_of_the_preloaded_shim(document, command, shown, wor
 @pytest.mark.parametrize("document, command", parameters(is_jq))
 @pytest.mark.parametrize("program, status", [("./app", 0), ("build/samples/churn", 1)])
 def test_jq_ends_with_1_if_the_report_has_a_request_that_failed(document, command, program, status, shown):
-    if shutil.which("jq") is None:
-        pytest.skip("jq is not installed")
+    need("jq")
     report = command.split()[-1]
     assert shown(f"cuwarden run --pool off --report {report} -- {program}").returncode == 0
     run = shown(command)
