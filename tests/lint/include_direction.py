@@ -20,7 +20,7 @@ WRITE_ROOMS = ["runtime_hooks/ledger/write/stacks", "runtime_hooks/ledger/write/
 WRITE = STORE + WRITE_ROOMS + ["runtime_hooks/ledger/write"]
 DRIVER = ["runtime_hooks/driver"]
 STACKS = ["runtime_hooks/stacks/python", "runtime_hooks/stacks"]
-POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool"]
+POOL = ["runtime_hooks/pool/packing", "runtime_hooks/pool", "runtime_hooks/pool/meshing"]
 TRACKING_DEVICES = ["runtime_hooks/tracking/devices"]
 TRACKING = TRACKING_DEVICES + ["runtime_hooks/tracking"]
 SERVING = ["runtime_hooks/serving"]
@@ -62,6 +62,7 @@ ALLOWED = {
     "runtime_hooks/stacks": ["runtime_hooks/stacks/python"] + CORE,
     "runtime_hooks/pool/packing": CORE,
     "runtime_hooks/pool": ["runtime_hooks/pool/packing"] + DRIVER + CORE,
+    "runtime_hooks/pool/meshing": ["runtime_hooks/pool/packing", "runtime_hooks/pool"] + DRIVER + CORE,
     "runtime_hooks/tracking/devices": DRIVER + WRITE + CORE,
     "runtime_hooks/tracking": TRACKING_DEVICES + DRIVER + WRITE + STACKS + CORE,
     "runtime_hooks/serving": POOL + TRACKING + DRIVER + WRITE + CORE,
