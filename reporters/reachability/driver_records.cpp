@@ -41,7 +41,7 @@ WordClass DriverRecords::class_of(std::uint64_t word) const {
   const Area* const area = area_at(areas_, word);
   if (area == nullptr || !area->is_readable || area->is_shared) return word_is_number;
   switch (area->use) {
-    case AreaUse::not_looked_at:
+    case AreaUse::device_or_kernel:
       return word_is_number;
     case AreaUse::driver_library:
       return word_is_drivers;

@@ -21,12 +21,12 @@ AreaUse use_of(std::string_view path) {
   if (path == "[heap]") return AreaUse::heap;
   if (path.starts_with("[stack")) return AreaUse::stack;
   if (path.starts_with("[anon")) return AreaUse::anonymous;
-  if (path.starts_with('[')) return AreaUse::not_looked_at;
+  if (path.starts_with('[')) return AreaUse::device_or_kernel;
   // Page-locked memory of the driver's is "/dev/zero (deleted)".
   if (path.starts_with("/dev/zero") || path.starts_with("/dev/shm/") ||
       path.starts_with("/dev/hugepages"))
     return AreaUse::anonymous;
-  if (path.starts_with("/dev/")) return AreaUse::not_looked_at;
+  if (path.starts_with("/dev/")) return AreaUse::device_or_kernel;
   const std::string_view name = last_part(path);
   if (name.starts_with("libcuwarden.so")) return AreaUse::own;
   if (name.starts_with("libcuda.so") || name.starts_with("libnvidia-"))

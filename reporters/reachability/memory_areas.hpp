@@ -21,10 +21,12 @@ struct Range {
   std::uint64_t bytes() const { return end - start; }
 };
 
-// The use of an area of memory, as far as it matters to a search for pointers.
+// The use of an area of memory, as far as it matters to a search for the program's pointers. The
+// search leaves out areas of `own` and `driver_library`.
 enum class AreaUse : std::uint8_t {
-  // Device files other than those of `anonymous`, and memory of the kernel such as the vDSO.
-  not_looked_at,
+  // Device files other than those of `anonymous`, and memory of the kernel such as the vDSO. Only
+  // managed memory (cudaMallocManaged) in such areas is searched.
+  device_or_kernel,
   driver_library,  // code and data of the CUDA driver's own libraries
   own,             // code and data of cuwarden
   library,         // code and data of another file, outside /dev

@@ -52,14 +52,14 @@ bool MemoryPass::run() {
 }
 
 void MemoryPass::scan_area(const Area& area) {
-  if (area.use == AreaUse::not_looked_at && area.is_writable) {
+  if (area.use == AreaUse::device_or_kernel && area.is_writable) {
     for (const Range& managed : surroundings_.managed) {
       const Range part{std::max(managed.start, area.range.start),
                        std::min(managed.end, area.range.end)};
       if (part.start < part.end) scan_plain(part, HitLocation::unknown, false);
     }
   }
-  if (!area.is_readable || area.use == AreaUse::not_looked_at || area.use == AreaUse::own ||
+  if (!area.is_readable || area.use == AreaUse::device_or_kernel || area.use == AreaUse::own ||
       area.use == AreaUse::driver_library)
     return;
   Range range = area.range;
