@@ -49,7 +49,9 @@ class DriverProbes {
   // `bytes`: its size; 1 for a handle. Large blocks, and small ones that begin a slab (a 2 MiB unit
   // of the driver), have records of their own form.
   static std::uint8_t kind_of(ProbeKinds kind, std::uint64_t start, std::uint64_t bytes);
-  // Returns the allocated blocks, numbered from 0 (Block::id). They belong to this object.
+  // Returns the probes: blocks that this object has allocated, and to which only the driver has
+  // pointers. Blocks at addresses that the program may have freed before are left out. The probes
+  // are numbered from 0 (Block::id). The vector belongs to this object.
   const std::vector<reachability::Block>& blocks() const { return blocks_; }
   // Makes the destructor free nothing: the blocks stay allocated until the process ends.
   void abandon() { made_.clear(), mapped_.clear(), pool_ = nullptr; }
