@@ -31,24 +31,29 @@ std::string formatted(fmt::format_string<Arguments...> format, const Arguments&.
 }
 
 // Writes one line to cuwarden's log as an error, with "cuwarden: " before it, if CUWARDEN_LOG
-// includes errors. `line` has no line feed at its end. Never throws; keeps errno. Drops the line
-// before set_up_log(), if there is no memory for it, if it cannot be written, or if the target is a
-// pipe that stays full for 100 ms. In a thread
-// that a seccomp filter confines, writes nothing.
+// includes errors. `line` has no line feed at its end. Before set_up_log(), drops the line. Later,
+// drops the line if there is no memory for it, if it cannot be written, or if the target is a pipe
+// that stays full for 100 ms. Never throws; keeps errno. In a thread that a seccomp filter
+// confines, writes nothing.
 void log_error(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a warning, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes warnings. `line` has no line feed at its end. Before set_up_log(), keeps the line for
-// that function to write. Never throws; keeps errno. In a thread that a seccomp filter confines,
-// writes nothing.
+// that function to write, as long as such lines take 2 KiB at most; a line that does not fit is
+// lost. Later, drops the line if there is no memory for it, if it cannot be written, or if the
+// target is a pipe that stays full for 100 ms. Never throws; keeps errno. In a thread that a
+// seccomp filter confines, writes nothing.
 void log_warn(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as information, with "cuwarden: " before it, if CUWARDEN_LOG
 // includes the level `info`. `line` has no line feed at its end. Before set_up_log(), drops the
-// line. Never throws; keeps errno. In a thread that a seccomp filter confines, writes nothing.
+// line. Later, drops the line if there is no memory for it, if it cannot be written, or if the
+// target is a pipe that stays full for 100 ms. Never throws; keeps errno. In a thread that a
+// seccomp filter confines, writes nothing.
 void log_info(std::string_view line) noexcept;
 // Writes one line to cuwarden's log as a debug message, with "cuwarden: " before it, if
-// CUWARDEN_LOG includes the level `debug`. `line` has no line feed at its end. Before set_up_log(),
-// drops the line. Never throws; keeps errno. In a thread that a seccomp filter confines, writes
-// nothing.
+// CUWARDEN_LOG includes the level `debug`. `line` has no line feed at its end. Before
+// set_up_log(), drops the line. Later, drops the line if there is no memory for it, if it cannot
+// be written, or if the target is a pipe that stays full for 100 ms. Never throws; keeps errno. In
+// a thread that a seccomp filter confines, writes nothing.
 void log_debug(std::string_view line) noexcept;
 
 }  // namespace cuwarden::shim
