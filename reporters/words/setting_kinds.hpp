@@ -24,8 +24,8 @@ inline constexpr std::size_t path_limit = 4096;
 template <class Kind>
 struct OneOfTwoWords {
   using Value = bool;  // true for the word Kind::yes, false for Kind::no
-  // Parses a text and stores its value. Returns false, and stores nothing, if the text is neither
-  // word.
+  // Stores true for the text Kind::yes, and false for Kind::no. Returns false, and stores nothing,
+  // if the text is neither word in exactly this spelling.
   static bool read(Value& to, std::string_view text) {
     if (text != Kind::yes && text != Kind::no) return false;
     to = text == Kind::yes;

@@ -24,9 +24,9 @@ struct Learned {
 // at `address`; otherwise `address` lies inside a call instruction. Takes hundreds of nanoseconds,
 // so callers keep the rule.
 //
-// For code of no module, libgcc is not asked, although a JIT compiler may have described its code
-// to the program's libgcc. Versions of libgcc before 13 answer under a lock, whose holder the walk
-// may have interrupted.
+// For code of no module, the rule is Rule::Special::foreign_code: the walk ends there. libgcc is
+// not asked, although a JIT compiler may have described its code to the program's libgcc. Before
+// version 13, libgcc answers under a lock, whose holder the walk may have interrupted.
 Learned learn_rule(std::uint64_t address, bool interrupted) noexcept;
 
 // Returns the code around `address` that one entry of a module's unwind table describes: a

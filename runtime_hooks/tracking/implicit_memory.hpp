@@ -105,14 +105,14 @@ class ImplicitMemory {
     // if the program has set none, or once a launch or a graph's instantiation has taken the device
     // memory for the heap.
     std::atomic<std::uint64_t> heap_bytes{0};
-    // Number of calls of may_read_for_heap() since the program has set `heap_bytes`. The first 256
-    // are allowed to measure.
+    // Number of calls of may_read_for_heap() since the program has set `heap_bytes`, without calls
+    // while `heap_bytes` was 0. The first 256 are allowed to measure.
     std::atomic<std::uint32_t> heap_readings{0};
     // Returns true if the device's free memory may be read before and after the kernel launch or
     // graph instantiation that the caller is about to make. The readings are to find the call in
     // which the driver takes the memory for the heap of device-side malloc. False if `heap_bytes`
-    // is 0: the program has set no size for this heap, or the driver has taken the memory. False
-    // also after this function was called 256 times since the program set the size.
+    // is 0: the program has set no size for this heap, or the driver has taken the memory. Returns
+    // true at most 256 times for each size that the program sets.
     bool may_read_for_heap() noexcept {
       constexpr std::uint32_t most = 256;
       return heap_bytes.load(std::memory_order_relaxed) != 0 &&

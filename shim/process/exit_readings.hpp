@@ -9,8 +9,9 @@ namespace cuwarden::shim {
 
 // True if the driver will probably answer now: no device is lost, no other thread stays inside the
 // driver, and the calling thread's stack has no frame of the driver or of a signal handler. False
-// also if that stack cannot be walked to its end. Waits up to 20 ms for threads inside the driver.
-// `frame`: __builtin_frame_address(0) of the calling function, from which the stack is walked.
+// also if that stack cannot be walked to its end. Waits up to 20 ms for threads inside the driver,
+// or less if the WaitBudget has less left. Does not subtract the wait from that budget. `frame`:
+// __builtin_frame_address(0) of the calling function, from which the stack is walked.
 bool may_ask_driver(hooks::Session&, const void* frame, const WaitBudget&) noexcept;
 
 // Asks the driver for the last time, in exit(), how much memory of each device is free, and writes

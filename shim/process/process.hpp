@@ -88,9 +88,9 @@ class Process final : public tracking::CompletenessListener {
   void freed_at_end(Space, std::uint64_t address) noexcept;
 
   // Says if the process can go on after finish() has written its last report. ends: the process
-  // certainly ends, so finish() removes the ledger's file. may_return: the process may go on, for
-  // example if a SIGABRT handler jumps out of abort(); the ledger's file stays until has_ended() is
-  // called.
+  // certainly ends, so finish() removes the ledger's file once the report is on disk. may_return:
+  // the process may go on, for example if a SIGABRT handler jumps out of abort(); the ledger's file
+  // stays until has_ended() is called.
   enum class Afterwards { ends, may_return };
   // Writes the process's last report, or waits for another thread that writes it. `EndReason`: the
   // way in which the process ends. `status`: exit status, 0 to 255; meaningless unless

@@ -22,7 +22,7 @@ class WritingTurn {
   // `not_given`: another thread has kept the turn for the whole wait.
   enum class Answer { taken, taken_over, interrupted, not_given };
 
-  // `clock`: tells the time in all waits of take(). It must outlive the object.
+  // `clock`: tells the time in take(), and does its waiting. It must outlive the object.
   explicit constexpr WritingTurn(Clock& clock) noexcept : clock_(clock) {}
 
   // Waits up to `longest_ns` nanoseconds for the turn. After `taken` and `taken_over` the calling
@@ -51,7 +51,7 @@ class WritingTurn {
   // for the case that `writer` is the calling thread.
   bool is_lost(std::uint32_t writer, bool is_callers_lost) const noexcept;
 
-  Clock& clock_;  // tells the time in all waits of take()
+  Clock& clock_;  // tells the time in take(), and does its waiting
   // Kernel's id of the thread that has the turn to write; 0 if no thread has it.
   std::atomic<std::uint32_t> writer_{0};
   // Canary on the stack of the thread `writer_`: that of the hooked call or OwnWork in which the

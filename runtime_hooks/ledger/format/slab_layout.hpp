@@ -10,7 +10,8 @@ namespace cuwarden::ledger {
 
 // `slab_page_bytes`: usual size of the driver's pages of linear device memory. `slab_step_bytes`:
 // granularity to which the driver rounds requests up inside a page. Both in bytes.
-// Series::slabs_misfit tells if the addresses of allocations contradict them.
+// Series::slabs_misfit is 1 if the addresses of many live allocations contradicted these numbers
+// when last looked at.
 inline constexpr std::uint64_t slab_page_bytes = 2 << 20, slab_step_bytes = 512;
 // Largest request in bytes that the driver cuts from a page of 2 MiB that other requests may share.
 // A larger request gets whole pages.

@@ -29,7 +29,8 @@ class Reader {
   // all views that it returns. Other threads and processes may change the bytes at any time.
   static std::optional<Reader> open(std::span<const std::byte>, ReadError&) noexcept;
 
-  // Returns the facts in the ledger's header.
+  // Returns the facts about the recorded process and its ledger. Most are in the ledger's header; a
+  // few numbers are sums over its tables. Texts in the result point into the ledger's bytes.
   ProcessView process() const noexcept;
 
   // Returns the number of rows in use of a region (table or heap of bytes), row 0 included. Rows

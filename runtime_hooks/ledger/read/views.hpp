@@ -288,8 +288,8 @@ struct NamedValueView {
   // True: `value` is from the process's environment. False: it is the setting's default.
   bool from_environment = false;
 };
-// Facts about the recorded process and its ledger, copied from the ledger's header. Texts and
-// `boot_id` point into the ledger's bytes.
+// Facts about the recorded process and its ledger. Most are copied from the ledger's header; a few
+// numbers are sums over its tables. Texts and `boot_id` point into the ledger's bytes.
 struct ProcessView {
   // Pids of the process and of its parent. Parent 0: unknown, or in an outer pid namespace.
   std::uint32_t pid = 0, parent = 0;

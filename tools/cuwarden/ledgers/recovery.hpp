@@ -60,7 +60,8 @@ struct Recovery {
   std::string content{};
 };
 
-// Options of recover() and recover_as_owner().
+// Options of recover() and recover_as_owner(): what the caller knows of the ended process, and
+// which report it wants.
 struct RecoveryRequest {
   // Pid of a child of this process that has ended, since wait() has returned it; 0: none. If the
   // ledger records that child, it is not checked again that the recorded process has ended.

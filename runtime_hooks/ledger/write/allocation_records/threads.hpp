@@ -43,8 +43,9 @@ class Threads {
   void end_rung() noexcept;
   // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }
-  // Returns the calling thread's slot: a small number that no other living thread has. 0 is shared
-  // by all threads that have no number of their own.
+  // Returns the calling thread's slot, a pair of numbers. ThreadSlot::number is a small number that
+  // no other living thread has. ThreadSlot::tenancy counts the threads that have had this number so
+  // far. Both are 0 for threads without a number of their own.
   ThreadSlot slot() noexcept { return thread_shards_.mine().slot(); }
 
  private:
