@@ -10,11 +10,11 @@
 
 namespace cuwarden {
 
-// Returns the index of the frame that a person would name for the call: the innermost frame of the
-// program's own code (NamedFrame::library is empty). Frames of which only the address is known do
-// not count. If there is no such frame, returns that of an operation in a backward pass of PyTorch;
-// failing that, the innermost frame outside CUDA's libraries. Null: all frames are CUDA's.
-// `frames`: a call stack, innermost first.
+// Returns the index of the frame that a person would name for the call. It is the innermost frame
+// of the program's own code (NamedFrame::library is empty) of which more than the address is known.
+// If there is no such frame, returns that of an operation in a backward pass of PyTorch; failing
+// that, the innermost frame outside CUDA's libraries. Null: all frames are CUDA's, or there is no
+// frame. `frames`: a call stack, innermost first.
 std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 
 // Returns location_text() of the frame that users_frame() chooses; null if it chooses none.

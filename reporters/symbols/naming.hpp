@@ -41,17 +41,19 @@ class Naming {
   // (nanoseconds since 1970). Null: no such file is read.
   void trust_only_unchanged_since(std::optional<std::int64_t> time_ns);
 
-  // The names of a module that the caller of name() needs: none, source lines only, or functions
-  // and source lines. If other names are missing, name() keeps no reason.
+  // The names of a module that the caller of name() lacks: none, source lines only, or functions
+  // and source lines. With `nothing`, name() keeps no reason. With `lines`, it keeps one only if
+  // time or memory did not suffice.
   enum class Missed : std::uint8_t { nothing, lines, functions };
   // Returns functions and lines for offsets in a module. `path`: path from which the module was
   // loaded. `build_id`: the module's build id in hexadecimal; empty: none. `sorted`: offsets from
   // the module's load address, ascending. The result has a list of frames for each offset; an empty
   // list if the file was not read. Names that are unknown are empty.
-  // `missed`: names that the caller needs. If time or memory did not suffice for these, a reason is
-  // kept for take_reasons(). If functions are needed, a reason is also kept if the file could not
-  // be read or has changed. No reason is kept for a library of the system. For an unreadable file
-  // with a relative path, a reason is kept only after trust_only_unchanged_since().
+  // `missed`: names that the caller lacks. Unless it is `nothing`, a reason is kept for
+  // take_reasons() if time or memory did not suffice. If functions are lacking, a reason is also
+  // kept if the file could not be read or has changed. No reason is kept for a library of the
+  // system. For an unreadable file with a relative path, a reason is kept only after
+  // trust_only_unchanged_since().
   Symbolised name(const std::string& path, const std::string& build_id,
                   std::span<const std::uint64_t> sorted, Missed missed = Missed::functions);
 

@@ -13,9 +13,10 @@
 namespace cuwarden::shim {
 
 // Adds facts from outside CUDA to incidents (requests that were refused for lack of memory), finds
-// each one's cause, and writes a report. At most 64 incidents are explained, for two seconds in
-// all; later ones have only the driver's figures. In a thread that a seccomp filter of the program
-// confines, explain() and settled() do nothing. There is one object in a process.
+// each one's cause, and writes a report. At most 64 incidents get such facts, and none once
+// explanations have taken two seconds in all; later ones have only the driver's figures. In a
+// thread that a seccomp filter of the program confines, explain() and settled() do nothing. There
+// is one object in a process.
 class IncidentExplanations final : public rescue::IncidentProbes {
  public:
   // Sets the ledger to write to and the object that walks stacks. Both must outlive this object.
@@ -33,7 +34,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // writes a report, at the first such incident with this verdict. If the program gets the error,
   // warns the user in one line, once for each verdict. If the program's caching allocator repeats
   // the request first, keeps the line for failed_again(). Called once for each incident, when its
-  // outcome is known.
+  // outcome is known. Leaves out incidents after the first 64 once explanations have taken two
+  // seconds in all.
   void settled(const rescue::Incident&, rescue::Outcome) noexcept override;
   // Writes the line about the incident that settled() has kept, if there is one: the program gets
   // the error now. `IncidentId`: row of the incident in the ledger.

@@ -32,17 +32,18 @@ struct Headline {
 
 // Returns the headline of a report: about the first of these events that has occurred.
 // 1. The kernel's OOM killer killed the process.
-// 2. A request failed for lack of memory; of several, the one that failed last counts.
-// 3. A signal killed the process, or it aborted.
+// 2. A request failed, nearly always for lack of memory; of several, the one that failed last
+//    counts.
+// 3. A signal killed the process, it aborted, or it ended in an unknown way.
 // 4. Memory was lost or grows.
 // 5. Requests were rescued.
 // If the process was killed more than ten minutes after the last failed request, event 3 comes
-// before event 2. Without any of these events, the headline says that nothing was leaked, or how
-// much memory was live at the end.
+// before event 2. Without any of these events, the headline says that nothing was leaked, how much
+// memory was live at the end, or that no allocation was recorded.
 Headline headline_of(const IndexedReport&);
 
-// Returns the headline that a report without any event has: that nothing was leaked, or how much
-// memory was live at the end.
+// Returns the headline that a report without any event has: that nothing was leaked, how much
+// memory was live at the end, or that no allocation was recorded.
 Headline plain_headline(const IndexedReport&);
 
 // Returns the headline about an incident (a refused request) that cuwarden did not serve: the

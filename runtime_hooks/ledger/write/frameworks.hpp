@@ -59,7 +59,8 @@ class Frameworks {
   // Returns the frameworks table's row for this memory of a framework; 0 if there is none. The
   // caller holds lock_.
   std::uint64_t find(const FrameworkMemory&) const noexcept;
-  // Replaces the figures of a row. `time_ns`: time of the figures, in ns since process start.
+  // Replaces the figures of a row, except for the peak, which only rises. `time_ns`: time of the
+  // figures, in ns since process start.
   static void put(FrameworkPool&, const FrameworkFigures&, std::uint64_t time_ns) noexcept;
 
   Storage& storage_;         // the memory of the ledger, with its tables

@@ -27,10 +27,10 @@ struct Sample {
   // All groups of the ledger (allocations with one call stack, function, kind of memory and
   // device), also those without live memory.
   std::vector<GroupSample> groups;
-  // Totals of each kind of memory on each device, without the process's resident host memory (RSS).
+  // Totals of each kind of memory on each device, for kinds that the program asks CUDA for
+  // (is_asked_for()). The sums below, but for `rescues`, are over these kinds.
   std::vector<ledger::SeriesView> series;
-  // Live bytes of the process in all kinds of memory but host memory: device, managed and imported
-  // memory.
+  // Live bytes of the process in all kinds of `series` but page-locked and registered host memory.
   std::uint64_t device_bytes = 0;
   std::uint64_t host_bytes = 0;   // live bytes of page-locked and registered host memory
   std::uint64_t live_count = 0;   // number of live allocations
@@ -70,8 +70,9 @@ class Recent {
   // sample. `now`: the group in the newest sample. A group that the oldest sample lacks counts from
   // 0.
   Change of_group(const GroupSample& now) const;
-  // Returns the change of all recorded memory of the process, of devices and of the host, from the
-  // oldest sample to the newest; 0 with one sample. There must be a sample.
+  // Returns the change of all memory that the program asked CUDA for (is_asked_for()), of devices
+  // and of the host, from the oldest sample to the newest; 0 with one sample. There must be a
+  // sample.
   Change of_all() const;
 
  private:

@@ -39,8 +39,9 @@ CUresult take_memory_for_copies(Context& context);
 void shrink_local_memory(Context& context, std::size_t bytes);
 
 // Takes device memory for the driver's own code of device-side malloc. Called when a module is
-// loaded whose code calls malloc. Does nothing if the context has that memory already. Returns
-// CUDA_ERROR_OUT_OF_MEMORY if the device has too few free bytes.
+// loaded whose code calls malloc, and when a kernel that calls it is launched. Does nothing if the
+// context has that memory already. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too few free
+// bytes.
 CUresult load_device_runtime(Context& context);
 
 // Takes `bytes` of device memory for an object of the context, such as a stream. Uses free bytes in
