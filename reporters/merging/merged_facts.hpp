@@ -10,7 +10,8 @@
 namespace cuwarden {
 
 // Sets MergedReport::first_refusal to the earliest row of the table `refusals`. Rows whose time is
-// malformed do not count.
+// malformed do not count. Leaves it null if there is no other row. To be called once the tables
+// `refusals` and `processes` are complete.
 void find_first_refusal(model::MergedReport&);
 
 // Fills the table `idle_devices`: hosts on which processes share a device while other visible

@@ -86,7 +86,7 @@ class BlockIndex {
   // Does the work of each_candidate() without vector instructions.
   void each_candidate_plain(std::span<const std::uint64_t> words,
                             const FunctionRef<void(std::size_t)>& visit) const;
-  // Does the work of each_candidate() with instructions of AVX2.
+  // Does the work of each_candidate() with instructions of AVX2, which the processor must have.
   void each_candidate_avx2(std::span<const std::uint64_t> words,
                            const FunctionRef<void(std::size_t)>& visit) const;
 

@@ -71,7 +71,8 @@ class MemoryPass {
     std::uint64_t first_chunk = 0;
   };
   // Returns the heaps of glibc's malloc in an area, other than the main heap: those that other
-  // threads use. `area`: addresses of an anonymous area.
+  // threads use. A heap whose first chunk is not found is left out. The list is incomplete if
+  // may_go_on() returns false. `area`: addresses of an anonymous area.
   std::vector<Heap> thread_heaps(Range area) const;
   // True if chunks of malloc begin at `start`: the headers of eight chunks in a row are sound, or
   // those of all chunks up to `end`.

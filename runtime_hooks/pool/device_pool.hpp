@@ -55,8 +55,8 @@ class DevicePool {
   // Returns the arena whose reserved addresses contain `address`; null if there is none. The
   // address need not lie in a block.
   Arena* owner(std::uint64_t address) noexcept;
-  // Returns the block in whose requested bytes `address` lies and that the program has not freed;
-  // none if there is none.
+  // Returns the block in whose requested bytes `address` lies and that the program has not freed.
+  // None if there is no such block, or if the arena's lock cannot be taken (class Arena).
   std::optional<ArenaBlock> around(std::uint64_t address) noexcept;
 
   // Returns the list of blocks that the program has freed, but that the device may still use. A

@@ -243,8 +243,9 @@ class ServingPools final : public tracking::ReadingListener {
   // units of the driver) that are partly live. `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
-  // memory. Adds the device to `used_`, the devices with a context. If the driver refuses the
-  // access, sets `are_apart_`: the pool then serves no more device memory.
+  // memory. Adds the device to `used_`, the devices with a context. If two devices cannot reach
+  // each other, or the driver refuses the access, sets `are_apart_`: the pool then serves no
+  // further requests for device memory. Tells the user so if it has served any memory before.
   void grant_for(DeviceOrdinal) noexcept;
   // Removes the permissions that grant_for() has recorded between this device and the others, and
   // the device's bit in used_. To be called after the process's last context on the device has

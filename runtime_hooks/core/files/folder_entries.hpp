@@ -12,8 +12,9 @@ namespace cuwarden {
 
 // Calls visit(name) for each entry of a folder, "." and ".." included, until visit returns false.
 // `name` is a C string that is valid during the call. `descriptor`: number of the folder's
-// descriptor, open for reading, which stays open. Returns false if the folder could not be read;
-// true if all entries were visited, or if visit returned false.
+// descriptor, open for reading, which stays open. It must be newly opened, since entries are read
+// from its present position on. Returns false if the folder could not be read; true if all entries
+// were visited, or if visit returned false.
 template <class Visit>
 bool each_folder_entry(int descriptor, const Visit& visit) {
   constexpr std::size_t name_at = 19;  // offset in bytes of d_name in the kernel's linux_dirent64

@@ -260,7 +260,7 @@ class HookedCall {
     return freed(space, address, real_free, [](const ledger::TakenRecord&) {});
   }
   // Calls `real_free` as the other freed() does. If the driver has freed an allocation that had a
-  // record, calls note(record). The device is read only after that.
+  // record, calls note(record), before any reading of the device's free memory.
   template <class RealFree, class Note>
   CUresult freed(Space space, std::uint64_t address, RealFree real_free, Note note) {
     if (!recording() || address == 0) return real_free();

@@ -28,8 +28,9 @@ class ObjectSpan {
   // recorded.
   void made(const tracking::ImplicitObject&) noexcept;
   // Ends the measurement, and adds the memory that the driver's call took to an object that existed
-  // already. To be called right after that call, if it succeeded. Must not be called if the
-  // program's call is not recorded.
+  // already. If the call was not measured, a later reading gives its bytes, or the object's record
+  // is marked as uncertain. To be called right after the driver's call, if it succeeded. Must not
+  // be called if the program's call is not recorded.
   void used(const tracking::ImplicitObject&) noexcept;
 
  private:

@@ -31,7 +31,7 @@ class ProcFolder {
   struct Path {
     char text[64];  // path of the file, such as /proc/self/stat, with a zero byte at its end
   };
-  // Returns the path of the file `name` in the folder.
+  // Returns the path of the file `name` in the folder. A path of more than 63 characters is cut.
   Path file(const char* name) const noexcept {
     Path path{};
     std::snprintf(path.text, sizeof path.text, "%s%s", path_, name);

@@ -29,7 +29,8 @@ enum class RecoveryOutcome : std::uint8_t {
   out_of_sight,
   // The ledger belongs to another user, whose rights this process cannot take. Nothing was done.
   other_user,
-  // CUWARDEN_REPORT_IF, as the recorded process had it, asks for no report. The ledger is removed.
+  // CUWARDEN_REPORT_IF, as the recorded process had it, asks for no report. The ledger is removed,
+  // and an earlier report of the process, too.
   not_wanted,
   // The recorded process died before it recorded anything. The ledger is removed.
   nothing_in_it,

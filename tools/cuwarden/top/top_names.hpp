@@ -48,7 +48,8 @@ using StackLines = std::vector<StackLine>;
 class CallSiteNames {
  public:
   // Starts the thread that reads debug information. `LedgerFile`: the ledger of the process; not
-  // null. The thread keeps it open until the thread ends.
+  // null. The thread keeps it open until the thread ends. Throws std::system_error if no thread can
+  // be started.
   explicit CallSiteNames(std::shared_ptr<const LedgerFile>);
   CallSiteNames(const CallSiteNames&) = delete;
   CallSiteNames& operator=(const CallSiteNames&) = delete;

@@ -29,7 +29,7 @@ class TemporaryFile {
   // Returns an errno if the temporary file could not be made; otherwise 0.
   int error() const { return error_; }
   // Returns the entries of the list file that are absolute paths (of ledgers and reports), each
-  // once, in the order in which processes have added them.
+  // once, in the order in which processes have added them. Empty if the file could not be made.
   std::vector<std::string> entries() const;
   // True if the list file has the entry `wanted`. An entry is a path, or a fixed text such as
   // no_report_wanted, by which a process says that it has no report.

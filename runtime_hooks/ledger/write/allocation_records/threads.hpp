@@ -39,7 +39,8 @@ class Threads {
   // size of the request; 0: the call does not say. `IncidentId`: the incident that counts the
   // request; 0: readers see no rung. Does nothing if the thread can have no row.
   void begin_rung(IncidentId, Rung, std::uint64_t bytes) noexcept;
-  // Stores in the calling thread's row that the rung of its last begin_rung() has ended.
+  // Stores in the calling thread's row that the rung of its last begin_rung() has ended. Does
+  // nothing if the thread has no row.
   void end_rung() noexcept;
   // Returns the number of rows in use in the threads table, including the reserved row 0.
   std::uint64_t rows() const noexcept { return storage_.used(RegionId::threads); }

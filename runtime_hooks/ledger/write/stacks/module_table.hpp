@@ -125,9 +125,10 @@ class ModuleTable {
   // Makes the ledger's row for a module of known_. Does nothing if the module has a row already, or
   // is not in known_, or if the table's lock cannot be had. Takes lock_.
   void store_row_of(const ModuleDescription&) noexcept;
-  // Adds a row for a module to the ledger and returns the row's number; 0 if there is no room.
-  // `path`: path of the module's file; empty for the program. A file that was loaded several times
-  // may have several rows. `file`: number of the file's first row; 0 if the new row is the first.
+  // Adds a row for a module to the ledger and returns the row's number; 0 if there is no room
+  // (reason_names_missing). `path`: path of the module's file; empty for the program. A file that
+  // was loaded several times may have several rows. `file`: number of the file's first row; 0 if
+  // the new row is the first. The caller holds lock_.
   std::uint32_t store(const ModuleDescription&, std::string_view path, std::uint32_t file) noexcept;
   // Returns the first row of the module's file; 0 if the file has no row. `file_hash`:
   // ModuleDescription::file(). The caller holds lock_.

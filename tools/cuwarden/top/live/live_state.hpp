@@ -40,7 +40,9 @@ enum class LiveFold : std::uint8_t { stack, module, call, kind };
 struct LiveList {
   LiveOrder order = LiveOrder::bytes;  // column by which the list is sorted
   bool reversed = false;               // true: the order of the lines is reversed
-  std::string filter{};  // text that lines of the list must contain; empty: all lines are shown
+  // Text that lines of the list must contain, in small or capital letters; empty: all lines are
+  // shown.
+  std::string filter{};
   // Key of the selected line (key_of()), which stays selected when the order changes. Empty: the
   // first line is selected, also if another line comes first.
   std::string selected{};
