@@ -1,7 +1,6 @@
 #include "reporters/words/quantities.hpp"
 
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -85,27 +84,34 @@ std::string human_supply(std::optional<std::uint64_t> steps, std::optional<std::
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-  double value = 0;
-  double scale = 1;
+  constexpr std::uint64_t most = 9'200'000'000'000'000'000;
+  std::uint64_t whole = 0;
+  double fraction = 0, scale = 1;  // the fraction is `fraction` / `scale`
   std::size_t at = 0;
-  bool digits = false, fraction = false;
+  bool digits = false, behind_point = false;
   for (; at < text.size(); ++at) {
     const char letter = text[at];
-    if (letter == '.' && !fraction) {
-      fraction = true;
-    } else if (letter >= '0' && letter <= '9') {
-      digits = true;
-      value = value * 10 + (letter - '0');
-      if (fraction) scale *= 10;
-    } else {
+    if (letter == '.' && !behind_point) {
+      behind_point = true;
+    } else if (letter < '0' || letter > '9') {
       break;
+    } else {
+      digits = true;
+      const auto digit = static_cast<unsigned>(letter - '0');
+      if (!behind_point) {
+        if (whole > (most - digit) / 10) return std::nullopt;
+        whole = whole * 10 + digit;
+      } else {
+        fraction = fraction * 10 + digit;
+        scale *= 10;
+      }
     }
   }
   if (!digits) return std::nullopt;
   while (at < text.size() && text[at] == ' ') ++at;
   const std::string_view unit = text.substr(at);
-  constexpr double kibi = 1024, kilo = 1000;
-  constexpr std::array<std::pair<std::string_view, double>, 10> units{{
+  constexpr std::uint64_t kibi = 1024, kilo = 1000;
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> units{{
       {"", 1},
       {"B", 1},
       {"KiB", kibi},
@@ -119,9 +125,12 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   }};
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
-    const double bytes = std::floor(value / scale * factor);
-    if (!(bytes <= 9.2e18)) return std::nullopt;  // false for NaN, too
-    return static_cast<std::uint64_t>(bytes);
+    const auto unit_bytes = static_cast<double>(factor);
+    const double part = fraction * unit_bytes / scale;
+    if (!(part < 2 * unit_bytes)) return std::nullopt;  // infinite or NaN: far too many digits
+    const auto rest = static_cast<std::uint64_t>(part);
+    if (whole > (most - rest) / factor) return std::nullopt;
+    return whole * factor + rest;
   }
   return std::nullopt;
 }

@@ -26,9 +26,11 @@ std::string human_time(std::uint64_t ns);
 // neither is known. More than 30 days or a million steps count as unknown.
 std::string human_supply(std::optional<std::uint64_t> steps, std::optional<std::uint64_t> minutes);
 
-// Parses a size such as "64MiB", "1.5 GB" or "4096". Returns the bytes, rounded down; null if the
-// text is no size, or if there are more than 9.2e18. Units: B, KiB, MiB, GiB, TiB (powers of 1024),
-// KB, MB, GB, TB (powers of 1000); no unit: bytes.
+// Parses a size such as "64MiB", "1.5 GB" or "4096", and returns its bytes. A size without a
+// decimal point is exact. With one, a part of a byte is dropped, and the result can be one byte too
+// large or too small. Returns null if the text is no size, has a sign or hundreds of digits behind
+// the point, or means more than 9.2e18 bytes. Units, in exactly this spelling: B, KiB, MiB, GiB,
+// TiB (powers of 1024), KB, MB, GB, TB (powers of 1000). Without a unit, the number means bytes.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace cuwarden

@@ -47,9 +47,30 @@ TEST(Quantities, sizes_are_read_with_their_units) {
   EXPECT_EQ(parse_size("64MiB"), 64u << 20);
   EXPECT_EQ(parse_size("1.5 GB"), 1'500'000'000u);
   EXPECT_EQ(parse_size("2TiB"), std::uint64_t{2} << 40);
-  for (const char* bad : {"", "GiB", "12 parsecs", "-1", "1e9", "1..5", "99999999TiB"}) {
+  for (const char* bad : {"", "GiB", "12 parsecs", "-1", "1e9", "1..5", "99999999TiB", "1gib"}) {
     EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
   }
+}
+
+TEST(Quantities, large_whole_sizes_are_read_exactly) {
+  // A double holds whole numbers exactly only up to 9007199254740992.
+  EXPECT_EQ(parse_size("9007199254740993"), 9'007'199'254'740'993u);
+  EXPECT_EQ(parse_size("9199999999999999999 B"), 9'199'999'999'999'999'999u);
+  EXPECT_EQ(parse_size("9007199254740993KB"), 9'007'199'254'740'993'000u);
+  EXPECT_EQ(parse_size("9200000000000001KB"), std::nullopt);
+  EXPECT_EQ(parse_size("8796093022208001KiB"), 9'007'199'254'740'993'024u);
+  EXPECT_EQ(parse_size("9200000000000000000"), 9'200'000'000'000'000'000u);
+  EXPECT_EQ(parse_size("9200000000000000001"), std::nullopt);
+  EXPECT_EQ(parse_size("99999999999999999999999"), std::nullopt);
+}
+
+TEST(Quantities, parts_of_a_byte_are_dropped) {
+  EXPECT_EQ(parse_size("1.001KB"), 1001u);
+  EXPECT_EQ(parse_size("1.9999"), 1u);
+  EXPECT_EQ(parse_size(".5 KiB"), 512u);
+  EXPECT_EQ(parse_size("2.GiB"), std::uint64_t{2} << 30);
+  EXPECT_EQ(parse_size("1.25" + std::string(30, '0') + "KiB"), 1280u);
+  EXPECT_EQ(parse_size("0." + std::string(400, '9') + "KiB"), std::nullopt);
 }
 
 TEST(ProcessFacts, a_start_time_is_iso_8601_to_the_nanosecond) {
