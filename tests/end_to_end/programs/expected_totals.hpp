@@ -3,12 +3,8 @@
 // thread-safe.
 #pragma once
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
@@ -100,22 +96,4 @@ class Account {
   std::vector<Leak> leaks_;
 };
 
-// Ends the program with status 3, and a line on stderr, if `result` is an error of the runtime.
-// `what`: source text of the call; `line`: line of the call in the source.
-inline void require(cudaError_t result, const char* what, int line) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "line %d: %s: %s\n", line, what, cudaGetErrorName(result));
-  std::exit(3);
-}
-// Ends the program with status 3, and a line on stderr, if `result` is an error of the driver.
-// `what`: source text of the call; `line`: line of the call in the source.
-inline void require(CUresult result, const char* what, int line) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "line %d: %s: driver error %d\n", line, what, static_cast<int>(result));
-  std::exit(3);
-}
-
 }  // namespace expected
-
-// Makes the call of the runtime or the driver, and ends the program with status 3 if it fails.
-#define REQUIRE(call) ::expected::require((call), #call, __LINE__)

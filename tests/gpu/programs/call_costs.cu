@@ -15,15 +15,11 @@
 #include <functional>
 #include <vector>
 
+#include "tests/end_to_end/programs/require.hpp"
+
 namespace {
 
 __global__ void nothing() {}
-
-void require(cudaError_t result) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "call_costs: %s\n", cudaGetErrorString(result));
-  std::exit(1);
-}
 
 }  // namespace
 
@@ -31,24 +27,24 @@ int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "launch";
   constexpr int calls = 200;
   cudaStream_t stream;
-  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   void* buffer = nullptr;
-  require(cudaMalloc(&buffer, 1 << 20));
+  REQUIRE(cudaMalloc(&buffer, 1 << 20));
   cudaGraph_t graph;
   cudaGraphExec_t executable;
-  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   for (int i = 0; i < 8; ++i) nothing<<<1, 1, 0, stream>>>();
-  require(cudaStreamEndCapture(stream, &graph));
-  require(cudaGraphInstantiate(&executable, graph, 0));
+  REQUIRE(cudaStreamEndCapture(stream, &graph));
+  REQUIRE(cudaGraphInstantiate(&executable, graph, 0));
 
   std::function<void()> call;
   if (std::strcmp(what, "launch") == 0)
     call = [&] { nothing<<<1, 1, 0, stream>>>(); };
   else if (std::strcmp(what, "graph") == 0)
-    call = [&] { require(cudaGraphLaunch(executable, stream)); };
+    call = [&] { REQUIRE(cudaGraphLaunch(executable, stream)); };
   else
     call = [&] {
-      require(cudaMemcpyAsync(static_cast<char*>(buffer) + (512 << 10), buffer, 4096,
+      REQUIRE(cudaMemcpyAsync(static_cast<char*>(buffer) + (512 << 10), buffer, 4096,
                               cudaMemcpyDeviceToDevice, stream));
     };
   const auto median_of = [&](int batches) {
@@ -58,7 +54,7 @@ int main(int argc, char** argv) {
       for (int i = 0; i < calls; ++i) call();
       const std::chrono::duration<double, std::nano> took =
           std::chrono::steady_clock::now() - begun;
-      require(cudaStreamSynchronize(stream));
+      REQUIRE(cudaStreamSynchronize(stream));
       times.push_back(took.count() / calls);
     }
     std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());

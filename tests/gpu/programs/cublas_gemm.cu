@@ -8,13 +8,6 @@ namespace memory {
 constexpr int n = 896;  // A matrix has 3.1 MiB, which the driver would round to 4.
 constexpr std::size_t bytes = std::size_t{n} * n * sizeof(float);
 
-void require(cublasStatus_t status, int line) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  std::fprintf(stderr, "line %d: cuBLAS status %d\n", line, static_cast<int>(status));
-  std::exit(3);
-}
-#define REQUIRE_BLAS(call) ::memory::require((call), __LINE__)
-
 __global__ void small_integers(float* data, unsigned count, unsigned seed) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) data[i] = static_cast<float>(work::value(seed, i) % 8);
@@ -34,8 +27,7 @@ void multiply(cublasHandle_t handle, expected::Account& account) {
   REQUIRE(cudaGetLastError());
   const float one = 1;
   const float zero = 0;
-  REQUIRE_BLAS(
-      cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c, n));
+  REQUIRE(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, n, b, n, &zero, c, n));
   std::vector<float> product(std::size_t{n} * n);
   REQUIRE(cudaMemcpy(product.data(), c, bytes, cudaMemcpyDeviceToHost));
   // Sums of products of small integers are exact in any order.
@@ -68,7 +60,7 @@ void planted_matrix(expected::Account& account) {
 
 cublasHandle_t planted_handle() {
   cublasHandle_t handle = nullptr;
-  REQUIRE_BLAS(cublasCreate(&handle));
+  REQUIRE(cublasCreate(&handle));
   return handle;
 }
 
@@ -78,9 +70,9 @@ int main() {
   const long long before = work::warm_up();
   expected::Account account;
   cublasHandle_t handle = nullptr;
-  REQUIRE_BLAS(cublasCreate(&handle));
+  REQUIRE(cublasCreate(&handle));
   memory::multiply(handle, account);
-  REQUIRE_BLAS(cublasDestroy(handle));
+  REQUIRE(cublasDestroy(handle));
   memory::multiply(memory::planted_handle(), account);
   memory::planted_matrix(account);
   REQUIRE(cudaDeviceSynchronize());

@@ -14,13 +14,6 @@ constexpr int length = 1 << 16;
 constexpr int batch = 33;  // 16.5 MiB in all, which the driver would round to 18.
 constexpr std::size_t bytes = std::size_t{length} * batch * sizeof(cufftComplex);
 
-void require(cufftResult result, int line) {
-  if (result == CUFFT_SUCCESS) return;
-  std::fprintf(stderr, "line %d: cuFFT result %d\n", line, static_cast<int>(result));
-  std::exit(3);
-}
-#define REQUIRE_FFT(call) ::memory::require((call), __LINE__)
-
 // Sets element 1 of each row to one, the others to 0. The transform of a row is exp(-2 pi i k /
 // length).
 __global__ void impulses(cufftComplex* data) {
@@ -35,7 +28,7 @@ void transform(cufftHandle plan, expected::Account& account) {
   auto* data = static_cast<cufftComplex*>(memory);
   impulses<<<length * batch / 256, 256>>>(data);
   REQUIRE(cudaGetLastError());
-  REQUIRE_FFT(cufftExecC2C(plan, data, data, CUFFT_FORWARD));
+  REQUIRE(cufftExecC2C(plan, data, data, CUFFT_FORWARD));
   std::vector<cufftComplex> got(std::size_t{length} * batch);
   REQUIRE(cudaMemcpy(got.data(), data, bytes, cudaMemcpyDeviceToHost));
   unsigned sum = 2166136261u;
@@ -55,7 +48,7 @@ void transform(cufftHandle plan, expected::Account& account) {
 
 cufftHandle planted_plan() {
   cufftHandle plan{};
-  REQUIRE_FFT(cufftPlan1d(&plan, length, CUFFT_C2C, batch));
+  REQUIRE(cufftPlan1d(&plan, length, CUFFT_C2C, batch));
   return plan;
 }
 
@@ -73,13 +66,13 @@ int main() {
   const long long before = work::warm_up();
   expected::Account account;
   cufftHandle plan{};
-  REQUIRE_FFT(cufftPlan1d(&plan, memory::length, CUFFT_C2C, memory::batch));
+  REQUIRE(cufftPlan1d(&plan, memory::length, CUFFT_C2C, memory::batch));
   memory::transform(plan, account);
-  REQUIRE_FFT(cufftDestroy(plan));
+  REQUIRE(cufftDestroy(plan));
   plan = memory::planted_plan();
   memory::transform(plan, account);
   std::size_t work_area = 0;
-  REQUIRE_FFT(cufftGetSize(plan, &work_area));
+  REQUIRE(cufftGetSize(plan, &work_area));
   std::printf("work area: %zu\n", work_area);
   memory::planted_data(account);
   REQUIRE(cudaDeviceSynchronize());

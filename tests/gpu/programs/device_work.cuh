@@ -9,9 +9,13 @@
 #include <cstdio>
 #include <vector>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace work {
+
+using cuwarden::test::used_bytes;
 
 // Returns the value of word i.
 __host__ __device__ inline unsigned value(unsigned seed, std::size_t i) {
@@ -48,14 +52,6 @@ inline void fill_and_check(const char* name, void* memory, std::size_t count, un
   REQUIRE(cudaMemcpyAsync(got.data(), data, count * sizeof(unsigned), cudaMemcpyDefault, stream));
   REQUIRE(cudaStreamSynchronize(stream));
   print_checksum(name, got, seed);
-}
-
-// Returns the bytes in use on the device.
-inline long long used_bytes() {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  REQUIRE(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return static_cast<long long>(total_bytes) - static_cast<long long>(free_bytes);
 }
 
 // Makes the context, the module and the kernel's own memory before anything is measured. Returns

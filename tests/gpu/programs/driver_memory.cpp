@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace memory {
 

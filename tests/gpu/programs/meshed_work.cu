@@ -1,4 +1,5 @@
 // The work of meshed.hpp, done by kernels: by launches, and by graphs.
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/rescue/meshed.hpp"
 
 namespace {
@@ -19,8 +20,8 @@ __global__ void count_wrong(const unsigned char* data, std::size_t bytes, unsign
 class Worker {
  public:
   Worker() {
-    meshed::require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    meshed::require(cudaMallocHost(&wrong_, sizeof *wrong_), "cudaMallocHost");
+    REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    REQUIRE(cudaMallocHost(&wrong_, sizeof *wrong_));
   }
   ~Worker() {
     cudaFreeHost(wrong_);
@@ -37,7 +38,7 @@ class Worker {
     } else {
       cudaGraph_t graph = nullptr;
       cudaGraphExec_t executable = nullptr;
-      meshed::require(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+      REQUIRE(cudaGraphCreate(&graph, 0));
       void* memory = block.memory;
       std::size_t bytes = block.bytes;
       unsigned char value = block.value;
@@ -48,15 +49,15 @@ class Worker {
       node.blockDim = dim3(256);
       node.kernelParams = arguments;
       cudaGraphNode_t made = nullptr;
-      meshed::require(cudaGraphAddKernelNode(&made, graph, nullptr, 0, &node), "node");
-      meshed::require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-      meshed::require(cudaGraphLaunch(executable, stream_), "cudaGraphLaunch");
-      meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+      REQUIRE(cudaGraphAddKernelNode(&made, graph, nullptr, 0, &node));
+      REQUIRE(cudaGraphInstantiate(&executable, graph, 0));
+      REQUIRE(cudaGraphLaunch(executable, stream_));
+      REQUIRE(cudaStreamSynchronize(stream_));
       cudaGraphExecDestroy(executable);
       cudaGraphDestroy(graph);
     }
-    meshed::require(cudaGetLastError(), "launch");
-    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    REQUIRE(cudaGetLastError());
+    REQUIRE(cudaStreamSynchronize(stream_));
   }
   // Counts the wrong bytes of the block. The kernel is launched three times in a row, so that work
   // is queued when other threads ask for memory.
@@ -64,8 +65,8 @@ class Worker {
     *wrong_ = 0;
     for (int i = 0; i < 3; ++i)
       count_wrong<<<8, 256, 0, stream_>>>(bytes_of(block), block.bytes, block.value, wrong_);
-    meshed::require(cudaGetLastError(), "launch");
-    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    REQUIRE(cudaGetLastError());
+    REQUIRE(cudaStreamSynchronize(stream_));
     return *wrong_;
   }
 

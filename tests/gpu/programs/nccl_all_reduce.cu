@@ -9,13 +9,6 @@ namespace memory {
 constexpr std::size_t count = std::size_t{3} << 18;  // 3 MiB, which the driver would round to 4.
 constexpr std::size_t bytes = count * sizeof(float);
 
-void require(ncclResult_t result, int line) {
-  if (result == ncclSuccess) return;
-  std::fprintf(stderr, "line %d: NCCL: %s\n", line, ncclGetErrorString(result));
-  std::exit(3);
-}
-#define REQUIRE_NCCL(call) ::memory::require((call), __LINE__)
-
 __global__ void ranks(float* data, float rank) {
   const std::size_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) data[i] = rank + static_cast<float>(i % 1000);
@@ -31,11 +24,11 @@ void all_reduce(std::vector<ncclComm_t>& communicators, expected::Account& accou
     ranks<<<count / 256, 256>>>(static_cast<float*>(buffers[device]), static_cast<float>(device));
     REQUIRE(cudaGetLastError());
   }
-  REQUIRE_NCCL(ncclGroupStart());
+  REQUIRE(ncclGroupStart());
   for (int device = 0; device < devices; ++device)
-    REQUIRE_NCCL(ncclAllReduce(buffers[device], buffers[device], count, ncclFloat, ncclSum,
-                               communicators[device], nullptr));
-  REQUIRE_NCCL(ncclGroupEnd());
+    REQUIRE(ncclAllReduce(buffers[device], buffers[device], count, ncclFloat, ncclSum,
+                          communicators[device], nullptr));
+  REQUIRE(ncclGroupEnd());
   bool right = true;
   for (int device = 0; device < devices; ++device) {
     REQUIRE(cudaSetDevice(device));
@@ -53,7 +46,7 @@ void all_reduce(std::vector<ncclComm_t>& communicators, expected::Account& accou
 
 std::vector<ncclComm_t> planted_communicators(int devices) {
   std::vector<ncclComm_t> communicators(static_cast<std::size_t>(devices));
-  REQUIRE_NCCL(ncclCommInitAll(communicators.data(), devices, nullptr));
+  REQUIRE(ncclCommInitAll(communicators.data(), devices, nullptr));
   return communicators;
 }
 
@@ -83,9 +76,9 @@ int main() {
   expected::Account account;
   {
     std::vector<ncclComm_t> communicators(static_cast<std::size_t>(devices));
-    REQUIRE_NCCL(ncclCommInitAll(communicators.data(), devices, nullptr));
+    REQUIRE(ncclCommInitAll(communicators.data(), devices, nullptr));
     memory::all_reduce(communicators, account);
-    for (ncclComm_t communicator : communicators) REQUIRE_NCCL(ncclCommDestroy(communicator));
+    for (ncclComm_t communicator : communicators) REQUIRE(ncclCommDestroy(communicator));
   }
   std::vector<ncclComm_t> communicators = memory::planted_communicators(devices);
   memory::all_reduce(communicators, account);

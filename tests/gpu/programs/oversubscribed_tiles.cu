@@ -12,9 +12,7 @@ int main(int argc, char** argv) {
   if (argc != 1 && argc != 4) return 2;
   work::warm_up();
   if (argc == 1) {
-    std::size_t free = 0, total = 0;
-    REQUIRE(cudaMemGetInfo(&free, &total));
-    std::printf("{\"free_bytes\":%zu}\n", free);
+    std::printf("{\"free_bytes\":%zu}\n", cuwarden::test::free_bytes());
     return 0;
   }
   const std::size_t held = std::strtoull(argv[1], nullptr, 0),

@@ -211,13 +211,6 @@ void graphs() {
 
 // --- cuBLAS
 
-void require(cublasStatus_t status, int line) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  std::fprintf(stderr, "line %d: cuBLAS status %d\n", line, static_cast<int>(status));
-  std::exit(3);
-}
-#define REQUIRE_BLAS(call) ::side_by_side::require((call), __LINE__)
-
 // Small integers, so that all sums are exact, with a rim before and after them that nothing writes
 // to.
 struct Floats {
@@ -245,7 +238,7 @@ struct Floats {
 // slabs, that fill its pages, and that would waste half of a page.
 void cublas() {
   cublasHandle_t handle = nullptr;
-  REQUIRE_BLAS(cublasCreate(&handle));
+  REQUIRE(cublasCreate(&handle));
   constexpr int orders[] = {7, 90, 333, 640, 886};
   std::vector<std::vector<Floats>> all;
   for (const int n : orders) {
@@ -258,8 +251,8 @@ void cublas() {
     const int n = orders[at];
     const std::size_t side = std::size_t(n);
     Floats &a = all[at][0], &b = all[at][1], &c = all[at][2];
-    REQUIRE_BLAS(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a.data(), n, b.data(),
-                             n, &zero, c.data(), n));
+    REQUIRE(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a.data(), n, b.data(), n,
+                        &zero, c.data(), n));
     std::fill(c.host(), c.host() + side * side, 0.0f);
     for (std::size_t column = 0; column < side; ++column)
       for (std::size_t k = 0; k < side; ++k) {
@@ -268,7 +261,7 @@ void cublas() {
         float* const to = c.host() + column * side;
         for (std::size_t row = 0; row < side; ++row) to[row] += from[row] * factor;
       }
-    REQUIRE_BLAS(cublasSaxpy(handle, n * n, &two, b.data(), 1, a.data(), 1));
+    REQUIRE(cublasSaxpy(handle, n * n, &two, b.data(), 1, a.data(), 1));
     for (std::size_t i = 0; i < side * side; ++i) a.host()[i] += 2 * b.host()[i];
   }
   REQUIRE(cudaDeviceSynchronize());
@@ -278,7 +271,7 @@ void cublas() {
   std::printf("matrices: as the host computes it: %s\n", right ? "yes" : "no");
   for (const auto& matrices : all)
     for (const Floats& matrix : matrices) REQUIRE(cudaFree(matrix.memory));
-  REQUIRE_BLAS(cublasDestroy(handle));
+  REQUIRE(cublasDestroy(handle));
 }
 
 }  // namespace side_by_side

@@ -10,11 +10,7 @@ namespace spilled {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  REQUIRE(cudaMemGetInfo(&free, &total));
-  return free;
-}
+using cuwarden::test::free_bytes;
 
 }  // namespace spilled
 

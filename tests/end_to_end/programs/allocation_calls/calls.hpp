@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace allocation_calls {
 

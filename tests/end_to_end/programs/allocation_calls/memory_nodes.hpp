@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace memory_nodes {
 

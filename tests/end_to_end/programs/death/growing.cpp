@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

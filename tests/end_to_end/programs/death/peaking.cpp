@@ -1,7 +1,7 @@
 // Holds 65 MiB for a moment and ends with one.
 #include <cuda_runtime_api.h>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

@@ -15,20 +15,15 @@
 #include <thread>
 #include <vector>
 
-#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
-using fragments::require;
-
-std::size_t used_bytes() {
-  std::size_t free = 0, total = 0;
-  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-  return total - free;
-}
+using cuwarden::test::used_bytes;
 
 [[gnu::noinline]] void fill(std::vector<void*>& pieces, std::size_t bytes) {
-  for (void*& piece : pieces) require(cudaMalloc(&piece, bytes), "cudaMalloc");
+  for (void*& piece : pieces) REQUIRE(cudaMalloc(&piece, bytes));
 }
 
 }  // namespace
@@ -39,15 +34,15 @@ int main(int argc, char** argv) {
   const char* const pattern = argv[2];
   const std::size_t budget = std::strtoull(argv[3], nullptr, 0);
   const std::size_t threads = argc > 4 ? std::strtoull(argv[4], nullptr, 0) : 1;
-  require(cudaFree(nullptr), "cudaFree");
-  const std::size_t before = used_bytes();
+  REQUIRE(cudaFree(nullptr));
+  const long long before = used_bytes();
 
   std::vector<std::vector<void*>> all(threads,
                                       std::vector<void*>(budget / bytes / threads, nullptr));
   std::vector<std::thread> workers;
   for (std::vector<void*>& pieces : all) workers.emplace_back([&] { fill(pieces, bytes); });
   for (std::thread& worker : workers) worker.join();
-  const std::size_t full = used_bytes();
+  const long long full = used_bytes();
 
   std::mt19937 random(4711);
   std::size_t freed = 0, live = 0;
@@ -58,20 +53,20 @@ int main(int argc, char** argv) {
                         : std::strcmp(pattern, "most") == 0 ? random() % 10 != 0
                                                             : false;
       if (goes)
-        require(cudaFree(pieces[i]), "cudaFree");
+        REQUIRE(cudaFree(pieces[i]));
       else
         rest.push_back(pieces[i]);
       ++(goes ? freed : live);
     }
   }
   std::printf(
-      "{\"freed_bytes\": %zu, \"given_back_bytes\": %zu, \"live_count\": %zu, \"live_bytes\": %zu, "
-      "\"held_when_full_bytes\": %zu, \"requested_when_full_bytes\": %zu}\n",
+      "{\"freed_bytes\": %zu, \"given_back_bytes\": %lld, \"live_count\": %zu, "
+      "\"live_bytes\": %zu, \"held_when_full_bytes\": %lld, \"requested_when_full_bytes\": %zu}\n",
       freed * bytes, full - used_bytes(), live, live * bytes, full - before,
       (freed + live) * bytes);
   if (argc <= 5) return 0;
   std::sort(rest.begin(), rest.end());  // slab by slab
-  for (void* const piece : rest) require(cudaFree(piece), "cudaFree");
+  for (void* const piece : rest) REQUIRE(cudaFree(piece));
   std::fflush(stdout);
   if (std::strcmp(argv[5], "killed") == 0) std::raise(SIGKILL);
 }

@@ -11,32 +11,27 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace {
+#include "tests/end_to_end/programs/require.hpp"
 
-void require(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result));
-  std::exit(1);
-}
+namespace {
 
 std::uint64_t attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
   std::uint64_t value = 0;
-  require(cudaMemPoolGetAttribute(pool, which, &value), "cudaMemPoolGetAttribute");
+  REQUIRE(cudaMemPoolGetAttribute(pool, which, &value));
   return value;
 }
 
 void use(cudaMemPool_t pool, std::uint64_t keep, std::size_t bytes, bool by_cuda_free) {
-  require(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
-          "cudaMemPoolSetAttribute");
+  REQUIRE(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
   void* kept = nullptr;
-  require(cudaMallocFromPoolAsync(&kept, bytes / 8, pool, nullptr), "cudaMallocFromPoolAsync");
+  REQUIRE(cudaMallocFromPoolAsync(&kept, bytes / 8, pool, nullptr));
   void* memory = nullptr;
-  require(cudaMallocFromPoolAsync(&memory, bytes, pool, nullptr), "cudaMallocFromPoolAsync");
+  REQUIRE(cudaMallocFromPoolAsync(&memory, bytes, pool, nullptr));
   if (by_cuda_free)
-    require(cudaFree(memory), "cudaFree");
+    REQUIRE(cudaFree(memory));
   else
-    require(cudaFreeAsync(memory, nullptr), "cudaFreeAsync");
-  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    REQUIRE(cudaFreeAsync(memory, nullptr));
+  REQUIRE(cudaStreamSynchronize(nullptr));
 }
 
 cudaMemPool_t make_pool() {
@@ -44,13 +39,13 @@ cudaMemPool_t make_pool() {
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location = {cudaMemLocationTypeDevice, 0};
   cudaMemPool_t pool = nullptr;
-  require(cudaMemPoolCreate(&pool, &properties), "cudaMemPoolCreate");
+  REQUIRE(cudaMemPoolCreate(&pool, &properties));
   return pool;
 }
 
 std::uint64_t graph_attribute(cudaGraphMemAttributeType which) {
   std::uint64_t value = 0;
-  require(cudaDeviceGetGraphMemAttribute(0, which, &value), "cudaDeviceGetGraphMemAttribute");
+  REQUIRE(cudaDeviceGetGraphMemAttribute(0, which, &value));
   return value;
 }
 
@@ -62,20 +57,18 @@ void print(std::uint64_t reserved, std::uint64_t used, std::size_t live) {
 
 int launch_a_graph(std::size_t bytes) {
   cudaGraph_t graph = nullptr;
-  require(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  REQUIRE(cudaGraphCreate(&graph, 0));
   cudaMemAllocNodeParams parameters{};
   parameters.poolProps.allocType = cudaMemAllocationTypePinned;
   parameters.poolProps.location = {cudaMemLocationTypeDevice, 0};
   parameters.bytesize = bytes;
   cudaGraphNode_t allocates = nullptr, frees = nullptr;
-  require(cudaGraphAddMemAllocNode(&allocates, graph, nullptr, 0, &parameters),
-          "cudaGraphAddMemAllocNode");
-  require(cudaGraphAddMemFreeNode(&frees, graph, &allocates, 1, parameters.dptr),
-          "cudaGraphAddMemFreeNode");
+  REQUIRE(cudaGraphAddMemAllocNode(&allocates, graph, nullptr, 0, &parameters));
+  REQUIRE(cudaGraphAddMemFreeNode(&frees, graph, &allocates, 1, parameters.dptr));
   cudaGraphExec_t exec = nullptr;
-  require(cudaGraphInstantiateWithFlags(&exec, graph, 0), "cudaGraphInstantiate");
-  require(cudaGraphLaunch(exec, nullptr), "cudaGraphLaunch");
-  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  REQUIRE(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+  REQUIRE(cudaGraphLaunch(exec, nullptr));
+  REQUIRE(cudaStreamSynchronize(nullptr));
   print(graph_attribute(cudaGraphMemAttrReservedMemCurrent),
         graph_attribute(cudaGraphMemAttrUsedMemCurrent), 0);
   return 0;
@@ -87,20 +80,20 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::uint64_t keep = std::strtoull(argv[1], nullptr, 0);
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 0) << 20;
-  require(cudaFree(nullptr), "cudaFree");
+  REQUIRE(cudaFree(nullptr));
   const std::string_view how = argc > 3 ? argv[3] : "";
   if (how == "graph") return launch_a_graph(bytes);
   const bool by_cuda_free = how == "cudaFree";
   cudaMemPool_t default_pool = nullptr;
-  require(cudaDeviceGetDefaultMemPool(&default_pool, 0), "cudaDeviceGetDefaultMemPool");
+  REQUIRE(cudaDeviceGetDefaultMemPool(&default_pool, 0));
   const cudaMemPool_t own = make_pool(), destroyed = make_pool();
   use(default_pool, keep, bytes, by_cuda_free);
   use(own, keep, 2 * bytes, by_cuda_free);
   void* memory = nullptr;
-  require(cudaMallocFromPoolAsync(&memory, bytes, destroyed, nullptr), "cudaMallocFromPoolAsync");
-  require(cudaFreeAsync(memory, nullptr), "cudaFreeAsync");
-  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-  require(cudaMemPoolDestroy(destroyed), "cudaMemPoolDestroy");
+  REQUIRE(cudaMallocFromPoolAsync(&memory, bytes, destroyed, nullptr));
+  REQUIRE(cudaFreeAsync(memory, nullptr));
+  REQUIRE(cudaStreamSynchronize(nullptr));
+  REQUIRE(cudaMemPoolDestroy(destroyed));
 
   std::uint64_t reserved = 0, used = 0;
   for (const cudaMemPool_t pool : {default_pool, own}) {

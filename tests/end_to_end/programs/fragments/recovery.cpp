@@ -14,12 +14,12 @@
 #include <random>
 #include <vector>
 
-#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
-using fragments::free_bytes;
-using fragments::require;
+using cuwarden::test::free_bytes;
 
 using Clock = std::chrono::steady_clock;
 
@@ -40,14 +40,13 @@ char* last_word(const Block& block) {
 
 void mark(const Block& block) {
   for (void* const word : {block.at, static_cast<void*>(last_word(block))})
-    require(cudaMemcpyAsync(word, &block.mark, sizeof block.mark, cudaMemcpyHostToDevice),
-            "cudaMemcpyAsync");
+    REQUIRE(cudaMemcpyAsync(word, &block.mark, sizeof block.mark, cudaMemcpyHostToDevice));
 }
 
 bool is_damaged(const Block& block) {
   for (const void* const word : {block.at, static_cast<void*>(last_word(block))}) {
     std::uint64_t found = 0;
-    require(cudaMemcpy(&found, word, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    REQUIRE(cudaMemcpy(&found, word, sizeof found, cudaMemcpyDeviceToHost));
     if (found != block.mark) return true;
   }
   return false;
@@ -78,12 +77,12 @@ int main(int argc, char** argv) {
   const std::size_t window = std::strtoull(argv[4], nullptr, 0);
   const std::size_t request = std::strtoull(argv[5], nullptr, 0);
   std::mt19937_64 random(argc > 6 ? std::strtoull(argv[6], nullptr, 0) : 4711);
-  require(cudaFree(nullptr), "cudaFree");
+  REQUIRE(cudaFree(nullptr));
 
   constexpr std::size_t unit = std::size_t{2} << 20;
   if (const std::size_t free = free_bytes(); free > window + unit) {
     void* ballast = nullptr;
-    require(cudaMalloc(&ballast, (free - window) / unit * unit), "cudaMalloc");
+    REQUIRE(cudaMalloc(&ballast, (free - window) / unit * unit));
   }
 
   std::vector<Block> blocks;
@@ -99,7 +98,7 @@ int main(int argc, char** argv) {
   }
   cudaGetLastError();
   for (const Block& block : blocks) mark(block);
-  require(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  REQUIRE(cudaStreamSynchronize(nullptr));
   std::size_t filled = 0;
   for (const Block& block : blocks) filled += block.bytes;
 
@@ -111,7 +110,7 @@ int main(int argc, char** argv) {
       live.push_back(block);
       continue;
     }
-    require(cudaFree(block.at), "cudaFree");
+    REQUIRE(cudaFree(block.at));
     freed += block.bytes;
   }
   const std::size_t free_after = free_bytes();

@@ -13,14 +13,14 @@
 #include <utility>
 #include <vector>
 
-#include "tests/end_to_end/programs/fragments/free_bytes.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/traces/trace.hpp"
 
 namespace {
 
+using cuwarden::test::free_bytes;
 using cuwarden::traces::Call;
-using fragments::free_bytes;
-using fragments::require;
 
 constexpr std::size_t page = std::size_t{2} << 20;
 
@@ -45,7 +45,7 @@ Outcome replay(const std::vector<Call>& calls, bool asks) {
       outcome.is_refused = cudaMalloc(&made, calls[i].bytes) != cudaSuccess;
       blocks.push_back(made);
     } else {
-      require(cudaFree(std::exchange(blocks[calls[i].request], nullptr)), "cudaFree");
+      REQUIRE(cudaFree(std::exchange(blocks[calls[i].request], nullptr)));
     }
     taken += std::chrono::steady_clock::now() - begun;
     if (!asks || !calls[i].is_request) continue;
@@ -55,16 +55,16 @@ Outcome replay(const std::vector<Call>& calls, bool asks) {
         (static_cast<double>(used) - outcome.mean_used) / static_cast<double>(++asked);
   }
   cudaGetLastError();
-  for (void* const block : blocks) require(cudaFree(block), "cudaFree");
+  for (void* const block : blocks) REQUIRE(cudaFree(block));
   outcome.ns_a_call = static_cast<double>(taken.count()) / static_cast<double>(calls.size());
   return outcome;
 }
 
 bool fits(const std::vector<Call>& calls, std::size_t room) {
   void* rest = nullptr;
-  require(cudaMalloc(&rest, (free_bytes() - room) / page * page), "cudaMalloc of the rest");
+  REQUIRE(cudaMalloc(&rest, (free_bytes() - room) / page * page));
   const bool has_fit = !replay(calls, false).is_refused;
-  require(cudaFree(rest), "cudaFree");
+  REQUIRE(cudaFree(rest));
   return has_fit;
 }
 
@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s: not a trace\n", argv[1]);
     return 2;
   }
-  require(cudaFree(nullptr), "cudaFree");
+  REQUIRE(cudaFree(nullptr));
   if (argc == 3) {
     const bool has_fit = fits(calls, std::strtoull(argv[2], nullptr, 0));
     std::printf("{\"fits\": %s}\n", has_fit ? "true" : "false");

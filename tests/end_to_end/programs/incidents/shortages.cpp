@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "samples/libraries/tensor_cache.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
 
 namespace shortages {
 
@@ -53,11 +54,17 @@ std::size_t number(const char* name, std::size_t otherwise) {
   return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return free;
+namespace {
+
+cuwarden::test::DeviceMemory device_memory() {
+  cuwarden::test::DeviceMemory memory;
+  cudaMemGetInfo(&memory.free, &memory.total);
+  return memory;
 }
+
+}  // namespace
+
+std::size_t free_bytes() { return device_memory().free; }
 
 // Leaves `room` bytes of the device, about.
 void leave(std::size_t room) {
@@ -82,12 +89,6 @@ void release(void* memory) {
     cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
   else
     cudaFree(memory);
-}
-
-std::size_t total_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return total;
 }
 
 std::size_t live_bytes = 0;
@@ -243,7 +244,7 @@ void run(const std::string& situation) {
   if (situation == "pending") pending();
   if (situation == "own") own();
   if (situation == "changing") changing();
-  if (situation == "larger") request(total_bytes() + number("more", 1) * MiB);
+  if (situation == "larger") request(device_memory().total + number("more", 1) * MiB);
   if (situation == "absurd")
     request(number("bytes", 0) == 0 ? ~std::size_t{0} : number("bytes", 0));
   if (situation == "library") library();

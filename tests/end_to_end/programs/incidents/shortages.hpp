@@ -33,7 +33,8 @@ extern Facts facts;
 // Allocates `bytes` of the current device, by the API that the command line names (runtime or
 // driver). Returns null if the request is refused.
 void* allocate(std::size_t bytes);
-// Returns the free bytes of the current device, as cudaMemGetInfo tells.
+// Returns the free bytes of the current device, as cudaMemGetInfo tells. Returns 0 if that call
+// fails, as tests have it do: the program goes on then.
 std::size_t free_bytes();
 // Allocates device memory until about `room` bytes of the device are free. Does nothing if only
 // `room` bytes or less are free already.

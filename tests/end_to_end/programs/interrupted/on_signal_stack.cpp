@@ -11,14 +11,12 @@
 #include <cstring>
 #include <string>
 
+#include "tests/end_to_end/programs/require.hpp"
+
 namespace {
 
 constexpr int status = 7;
 std::string how;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 // Overwrites what lies below on the stack, if the kernel begins it anew.
 void overwrite(int) {
@@ -31,7 +29,7 @@ void end(int) {
   if (how == "abort") std::abort();
   if (how == "refused") {
     void* block = nullptr;
-    require(cudaMalloc(&block, std::size_t{1} << 45) == cudaErrorMemoryAllocation);
+    REQUIRE(cudaMalloc(&block, std::size_t{1} << 45) == cudaErrorMemoryAllocation);
   }
   _exit(status);
 }
@@ -40,26 +38,26 @@ void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_ONSTACK;
-  require(sigaction(signal, &action, nullptr) == 0);
+  REQUIRE(sigaction(signal, &action, nullptr) == 0);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  require(argc == 2);
+  REQUIRE(argc == 2);
   how = argv[1];
   void* block = nullptr;
-  for (int i = 0; i < 50; ++i) require(cudaMalloc(&block, 4096) == cudaSuccess);
+  for (int i = 0; i < 50; ++i) REQUIRE(cudaMalloc(&block, 4096));
 
   static char memory[64 << 10];
   stack_t stack{};
   stack.ss_sp = memory;
   stack.ss_size = sizeof memory;
-  require(sigaltstack(&stack, nullptr) == 0);
+  REQUIRE(sigaltstack(&stack, nullptr) == 0);
   handle(SIGTERM, end);
   handle(SIGALRM, overwrite);
   const timeval often{.tv_sec = 0, .tv_usec = 200};
   const itimerval timer{often, often};
-  require(setitimer(ITIMER_REAL, &timer, nullptr) == 0);
+  REQUIRE(setitimer(ITIMER_REAL, &timer, nullptr) == 0);
   raise(SIGTERM);
 }

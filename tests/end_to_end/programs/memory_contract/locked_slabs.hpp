@@ -10,23 +10,18 @@
 #include <thread>
 #include <vector>
 
-namespace cuwarden::memory_contract {
+#include "tests/end_to_end/programs/device_memory.hpp"
 
-// Returns the free bytes of the current device, as cudaMemGetInfo tells.
-inline std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  return free;
-}
+namespace cuwarden::memory_contract {
 
 // Returns true if two requests of 3 MiB take more than 6 MiB of the device. Then the driver serves
 // them, since it rounds such sizes up to 4 MiB; cuwarden's pool does not.
 inline bool are_rounded_up() {
   constexpr std::size_t size = std::size_t{3} << 20;
   void* made[2] = {};
-  const std::size_t before = free_bytes();
+  const std::size_t before = test::free_bytes();
   for (void*& each : made) cudaMalloc(&each, size);
-  const std::size_t taken = before - free_bytes();
+  const std::size_t taken = before - test::free_bytes();
   for (void* const each : made) cudaFree(each);
   return taken > 2 * size;
 }
@@ -37,9 +32,7 @@ inline bool are_rounded_up() {
 // an allocation fails, or if they are still rounded up 100 seconds later.
 inline bool lock_slabs() {
   constexpr std::size_t small = std::size_t{64} << 10, in_slab = (std::size_t{2} << 20) / small;
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  std::vector<void*> all(total / 40 / small);
+  std::vector<void*> all(test::device_memory().total / 40 / small);
   for (void*& each : all)
     if (cudaMalloc(&each, small) != cudaSuccess) return false;
   for (std::size_t i = 0; i < all.size(); ++i)

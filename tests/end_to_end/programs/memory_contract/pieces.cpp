@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+
 namespace cuwarden::memory_contract {
 
 Bytes random_bytes(std::size_t count) {
@@ -69,12 +71,7 @@ std::vector<Device>& devices() {
 
 CUcontext make_context(CUdevice device) {
   CUcontext context = nullptr;
-#if CUDA_VERSION >= 13000
-  CUctxCreateParams parameters{};
-  EXPECT_EQ(cuCtxCreate(&context, &parameters, 0, device), CUDA_SUCCESS);
-#else
-  EXPECT_EQ(cuCtxCreate(&context, 0, device), CUDA_SUCCESS);
-#endif
+  EXPECT_EQ(test::create_context(&context, device), CUDA_SUCCESS);
   return context;
 }
 

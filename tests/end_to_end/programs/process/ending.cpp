@@ -23,6 +23,7 @@
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

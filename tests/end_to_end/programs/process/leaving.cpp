@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 int main(int count, char** words) {
   void* memory = nullptr;

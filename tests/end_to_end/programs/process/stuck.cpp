@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/end_to_end/programs/let_time_pass.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
@@ -22,10 +23,6 @@ constexpr std::size_t bytes = std::size_t{1} << 20;
 
 sigjmp_buf outside;
 sem_t inside;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void exit_in_handler(int) { std::exit(status); }
 void quick_exit_in_handler(int) { std::quick_exit(status); }
@@ -44,11 +41,11 @@ void on_signal(void (*handler)(int)) {
   stack_t other{};
   other.ss_sp = stack;
   other.ss_size = sizeof stack;
-  require(sigaltstack(&other, nullptr) == 0);
+  REQUIRE(sigaltstack(&other, nullptr) == 0);
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_ONSTACK;
-  require(sigaction(SIGUSR1, &action, nullptr) == 0);
+  REQUIRE(sigaction(SIGUSR1, &action, nullptr) == 0);
 }
 
 // Launches a kernel twice: the first launch of a kernel takes another way through the shim.
@@ -57,8 +54,8 @@ void launch() {
       ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
-  require(cuModuleLoadData(&module, code) == CUDA_SUCCESS);
-  require(cuModuleGetFunction(&kernel, module, "nothing") == CUDA_SUCCESS);
+  REQUIRE(cuModuleLoadData(&module, code));
+  REQUIRE(cuModuleGetFunction(&kernel, module, "nothing"));
   for (int i = 0; i < 2; ++i)
     cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
 }
@@ -82,10 +79,10 @@ void call(const std::string& which, void* block) {
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "", which = argc > 2 ? argv[2] : "free";
   void* block = nullptr;
-  require(cudaMalloc(&block, bytes) == cudaSuccess);
+  REQUIRE(cudaMalloc(&block, bytes));
   std::puts("allocated");
   std::fflush(stdout);
-  require(sem_init(&inside, 0, 0) == 0);
+  REQUIRE(sem_init(&inside, 0, 0) == 0);
 
   if (how == "exit_in_handler") on_signal(exit_in_handler);
   if (how == "quick_exit_in_handler") on_signal(quick_exit_in_handler);
@@ -104,7 +101,7 @@ int main(int argc, char** argv) {
     });
     if (how == "other_thread") {
       other.detach();
-      require(sem_wait(&inside) == 0);
+      REQUIRE(sem_wait(&inside) == 0);
     } else {
       other.join();
     }

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdio>
 
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
 
 namespace {
+
+using cuwarden::test::by_driver::used_bytes;
 
 // The driver's memory pools grow by at least so many bytes.
 constexpr std::size_t pool_chunk_bytes = std::size_t{32} << 20;

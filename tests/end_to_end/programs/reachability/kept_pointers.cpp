@@ -31,18 +31,13 @@
 
 #include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/reachability/mapped_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
 std::mt19937_64 random_numbers;
 
 std::size_t any_of(std::size_t count) { return random_numbers() % count; }
-
-void require(int result) {
-  if (result == 0) return;
-  std::fprintf(stderr, "a call of CUDA failed: %d\n", result);
-  std::_Exit(1);
-}
 
 std::size_t any_size() {
   constexpr std::array<std::size_t, 7> sizes{512, 4096, 65536, 1 << 20, 2 << 20, 16 << 20, 40000};
@@ -51,27 +46,27 @@ std::size_t any_size() {
 
 void* allocate_device() {
   void* block = nullptr;
-  require(cudaMalloc(&block, any_size()));
+  REQUIRE(cudaMalloc(&block, any_size()));
   return block;
 }
 void* allocate_pinned() {
   void* block = nullptr;
-  require(cudaMallocHost(&block, any_size() % (1 << 20) + 64));
+  REQUIRE(cudaMallocHost(&block, any_size() % (1 << 20) + 64));
   return block;
 }
 void* allocate_managed() {
   void* block = nullptr;
-  require(cudaMallocManaged(&block, any_size() % (1 << 20) + 64));
+  REQUIRE(cudaMallocManaged(&block, any_size() % (1 << 20) + 64));
   return block;
 }
 void* allocate_virtual() {
   const CUdeviceptr address = map_device_memory();
-  require(address == 0 ? 1 : 0);
+  REQUIRE(address != 0);
   return reinterpret_cast<void*>(address);
 }
 void* allocate_stream_ordered() {
   void* block = nullptr;
-  require(cudaMallocAsync(&block, any_size() % (1 << 20) + 64, nullptr));
+  REQUIRE(cudaMallocAsync(&block, any_size() % (1 << 20) + 64, nullptr));
   return block;
 }
 
@@ -168,7 +163,7 @@ int main(int count, char** arguments) {
   if (count < 2) return 2;
   random_numbers.seed(std::strtoull(arguments[1], nullptr, 10));
   // The driver refuses calls before the runtime has set it up, and the first block may be virtual.
-  require(cudaFree(nullptr));
+  REQUIRE(cudaFree(nullptr));
   by_number = new std::map<int, void*>;
   numbers = new std::unordered_map<void*, int>;
   listed = new std::list<void*>;

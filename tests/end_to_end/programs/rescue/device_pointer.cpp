@@ -40,9 +40,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/rescue/filling.hpp"
 
 namespace {
+
+using cuwarden::test::free_bytes;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -258,11 +262,7 @@ void make_room_for_streams() {
 
 CUcontext other_context = nullptr;
 void make_other_context() {
-#if CUDA_VERSION >= 13000
-  const int result = cuCtxCreate(&other_context, nullptr, 0, 0);
-#else
-  const int result = cuCtxCreate(&other_context, 0, 0);
-#endif
+  const int result = cuwarden::test::create_context(&other_context, 0);
   std::printf("another context: %d\n", result);
   make_room_for_streams();
   cuCtxPopCurrent(&other_context);

@@ -8,18 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/kernels_in_ptx.hpp"
 
 namespace meshed {
-
-// If `is_good` is false, ends the process with status 1 and a line on stdout. `what`: name of the
-// failed step in that line.
-inline void need(bool is_good, const char* what) {
-  if (is_good) return;
-  std::printf("%s failed\n", what);
-  std::fflush(stdout);
-  std::_Exit(1);
-}
 
 // Makes a stream, an event, a module and a captured graph, works with them on `memory` (two numbers
 // on the device), and destroys them. `value`: its lowest byte fills the first number. `stored`: the
@@ -33,29 +25,25 @@ inline std::size_t make_and_destroy(unsigned* memory, unsigned value, unsigned s
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   unsigned found[2] = {};
-  need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "stream");
-  need(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess, "event");
-  need(cuModuleLoadData(&module, cuwarden::kernels::plain_code.c_str()) == CUDA_SUCCESS, "module");
-  need(cuModuleGetFunction(&kernel, module, "plain") == CUDA_SUCCESS, "function");
-  need(cudaMemsetAsync(memory, 0, 2 * sizeof *memory, stream) == cudaSuccess, "fill");
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  REQUIRE(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  REQUIRE(cuModuleLoadData(&module, cuwarden::kernels::plain_code.c_str()));
+  REQUIRE(cuModuleGetFunction(&kernel, module, "plain"));
+  REQUIRE(cudaMemsetAsync(memory, 0, 2 * sizeof *memory, stream));
   // The graph fills the first number, and the module's kernel stores to the second one.
-  need(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "begin");
-  need(cudaMemsetAsync(memory, static_cast<int>(value & 0xff), sizeof *memory, stream) ==
-           cudaSuccess,
-       "fill");
-  need(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "capture");
-  need(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess, "instantiate");
-  need(cudaGraphLaunch(executable, stream) == cudaSuccess, "launch of the graph");
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  REQUIRE(cudaMemsetAsync(memory, static_cast<int>(value & 0xff), sizeof *memory, stream));
+  REQUIRE(cudaStreamEndCapture(stream, &graph));
+  REQUIRE(cudaGraphInstantiate(&executable, graph, 0));
+  REQUIRE(cudaGraphLaunch(executable, stream));
   auto out = reinterpret_cast<CUdeviceptr>(memory + 1);
   unsigned at = 4;
   void* arguments[] = {&out, &at};
-  need(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr) == CUDA_SUCCESS,
-       "launch");
-  need(cudaEventRecord(event, stream) == cudaSuccess, "record");
-  need(cudaEventSynchronize(event) == cudaSuccess, "wait");
-  need(cudaMemcpyAsync(found, memory, sizeof found, cudaMemcpyDeviceToHost, stream) == cudaSuccess,
-       "copy");
-  need(cudaStreamSynchronize(stream) == cudaSuccess, "synchronise");
+  REQUIRE(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr));
+  REQUIRE(cudaEventRecord(event, stream));
+  REQUIRE(cudaEventSynchronize(event));
+  REQUIRE(cudaMemcpyAsync(found, memory, sizeof found, cudaMemcpyDeviceToHost, stream));
+  REQUIRE(cudaStreamSynchronize(stream));
   cudaGraphExecDestroy(executable);
   cudaGraphDestroy(graph);
   cuModuleUnload(module);

@@ -5,9 +5,7 @@ namespace {
 
 class Worker {
  public:
-  Worker() {
-    meshed::require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-  }
+  Worker() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
   ~Worker() { cudaStreamDestroy(stream_); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -17,20 +15,17 @@ class Worker {
     const std::size_t part = block.bytes / 4;
     auto* const start = static_cast<unsigned char*>(block.memory);
     host_.assign(block.bytes - 2 * part, block.value);
-    meshed::require(cudaMemsetAsync(start, block.value, part, stream_), "cudaMemset");
-    meshed::require(cudaMemcpyAsync(start + part, start, part, cudaMemcpyDeviceToDevice, stream_),
-                    "cudaMemcpy");
-    meshed::require(cudaMemcpyAsync(start + 2 * part, host_.data(), host_.size(),
-                                    cudaMemcpyHostToDevice, stream_),
-                    "cudaMemcpy");
-    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    REQUIRE(cudaMemsetAsync(start, block.value, part, stream_));
+    REQUIRE(cudaMemcpyAsync(start + part, start, part, cudaMemcpyDeviceToDevice, stream_));
+    REQUIRE(cudaMemcpyAsync(start + 2 * part, host_.data(), host_.size(), cudaMemcpyHostToDevice,
+                            stream_));
+    REQUIRE(cudaStreamSynchronize(stream_));
   }
   std::size_t wrong_bytes(const meshed::Block& block) {
     host_.resize(block.bytes);
-    meshed::require(
-        cudaMemcpyAsync(host_.data(), block.memory, block.bytes, cudaMemcpyDeviceToHost, stream_),
-        "cudaMemcpy");
-    meshed::require(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    REQUIRE(
+        cudaMemcpyAsync(host_.data(), block.memory, block.bytes, cudaMemcpyDeviceToHost, stream_));
+    REQUIRE(cudaStreamSynchronize(stream_));
     const auto right = std::count(host_.begin(), host_.end(), block.value);
     return block.bytes - static_cast<std::size_t>(right);
   }

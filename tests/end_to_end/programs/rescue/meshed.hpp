@@ -30,18 +30,11 @@
 #include <vector>
 
 #include "tests/comes_about.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/rescue/made_and_destroyed.hpp"
 
 namespace meshed {
-
-// If `result` is an error, ends the process with status 1 and a line on stdout. `what`: name of the
-// call in that line.
-inline void require(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::printf("%s: %s\n", what, cudaGetErrorName(result));
-  std::fflush(stdout);
-  std::_Exit(1);
-}
 
 // A block of device memory that the program has allocated and filled with one value.
 struct Block {
@@ -59,7 +52,7 @@ inline void capture(cudaStream_t stream, const std::atomic<bool>& ends, std::siz
     last = ends && to_come <= 1;
     to_come -= std::min<std::size_t>(to_come, 1);
     cudaGraph_t graph = nullptr;
-    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin");
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     lost += cudaStreamEndCapture(stream, &graph) != cudaSuccess;
     if (graph != nullptr) cudaGraphDestroy(graph);
@@ -107,19 +100,18 @@ int run(int argc, char** argv) {
   std::vector<std::unique_ptr<Worker>> workers(count);
   for (auto& worker : workers) worker = std::make_unique<Worker>();
   cudaStream_t stream = nullptr;
-  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   // The memory that objects are used on. The first ones take memory that the driver keeps.
   unsigned *numbers = nullptr, stored = 0;
   if (options["makes"] != 0) {
-    require(cudaMalloc(reinterpret_cast<void**>(&numbers), 2 * sizeof *numbers), "cudaMalloc");
+    REQUIRE(cudaMalloc(reinterpret_cast<void**>(&numbers), 2 * sizeof *numbers));
     stored = runs_kernels(numbers) ? 7 : 0;
     wrong += make_and_destroy(numbers, 1, stored);
   }
-  std::size_t free = 0, total = 0;
-  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  const std::size_t free = cuwarden::test::free_bytes();
   const std::size_t room = (options["blocks"] + options["spare"]) * mib;
   void* held = nullptr;
-  require(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib), "cudaMalloc of the rest");
+  REQUIRE(cudaMalloc(&held, (free - room) / (2 * mib) * 2 * mib));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(options["seconds"]);
   std::size_t rounds = 0;
   for (; rounds < options["rounds"] || std::chrono::steady_clock::now() < end; ++rounds) {
@@ -136,7 +128,7 @@ int run(int argc, char** argv) {
     if (options["handle"] != 0) wrong += make_handle(blocks.front()) ? 0 : 1;
     std::shuffle(blocks.begin(), blocks.end(), random);
     while (blocks.size() > 100 && given_up * options["keep"] < sum * (options["keep"] - 1)) {
-      require(cudaFree(blocks.back().memory), "cudaFree");
+      REQUIRE(cudaFree(blocks.back().memory));
       given_up += blocks.back().bytes;
       blocks.pop_back();
     }
@@ -174,16 +166,16 @@ int run(int argc, char** argv) {
     cudaGetLastError();  // or the next who asks for it takes a refusal for its own error
     ends = true;
     for (std::thread& thread : threads) thread.join();
-    if (large != nullptr) require(cudaMemset(large, 0xee, asked), "cudaMemset");
-    require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    if (large != nullptr) REQUIRE(cudaMemset(large, 0xee, asked));
+    REQUIRE(cudaDeviceSynchronize());
     for (const Block& block : blocks) wrong += own.wrong_bytes(block);
-    require(cudaFree(large), "cudaFree");
+    REQUIRE(cudaFree(large));
     wrong += wrong_there;
     worked += worked_there;
   }
-  for (const Block& block : blocks) require(cudaFree(block.memory), "cudaFree");
-  require(cudaFree(held), "cudaFree");
-  require(cudaFree(numbers), "cudaFree");
+  for (const Block& block : blocks) REQUIRE(cudaFree(block.memory));
+  REQUIRE(cudaFree(held));
+  REQUIRE(cudaFree(numbers));
   cudaStreamDestroy(stream);
   std::printf("{\"rounds\": %zu, \"served\": %zu, \"worked\": %zu, \"wrong\": %zu, ", rounds,
               served, worked, wrong);

@@ -17,21 +17,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/kernels_in_ptx.hpp"
 
 namespace {
 
 namespace kernels = cuwarden::kernels;
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-void require(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* name = nullptr;
-  cuGetErrorName(result, &name);
-  std::fprintf(stderr, "%s: %s\n", what, name);
-  std::exit(1);
-}
-#define REQUIRE(call) require(call, #call)
 
 struct Subject {
   int local_bytes =
@@ -54,8 +48,7 @@ Subject made(int local_bytes) {
   all.local_bytes = local_bytes;
   REQUIRE(cuInit(0));
   REQUIRE(cuDeviceGet(&all.device, 0));
-  CUctxCreateParams parameters{};
-  REQUIRE(cuCtxCreate(&all.context, &parameters, 0, all.device));
+  REQUIRE(cuwarden::test::create_context(&all.context, all.device));
   REQUIRE(cuModuleLoadData(&all.plain_module, kernels::plain_code.c_str()));
   REQUIRE(cuModuleGetFunction(&all.plain, all.plain_module, "plain"));
   REQUIRE(cuMemAlloc(&all.out, 4096));
@@ -84,10 +77,9 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
   static CUdeviceptr variable;
   static std::size_t size;
   static CUgraphExec exec;
-  static CUctxCreateParams parameters;
   return {
       {"stream", [] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
-      {"context", [&] { return cuCtxCreate(&context, &parameters, 0, all.device); }},
+      {"context", [&] { return cuwarden::test::create_context(&context, all.device); }},
       {"primary_context", [&] { return cuDevicePrimaryCtxRetain(&context, all.device); }},
       {"small_module", [] { return cuModuleLoadData(&module, kernels::plain_code.c_str()); }},
       {"module", [] { return cuModuleLoadData(&module, kernels::large_code.c_str()); }},
@@ -109,12 +101,6 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
   };
 }
 
-std::size_t free_bytes() {
-  std::size_t free = 0, total = 0;
-  REQUIRE(cuMemGetInfo(&free, &total));
-  return free;
-}
-
 void fill_up() {
   CUdeviceptr block = 0;
   for (std::size_t bytes = 64 * mib; bytes >= mib; bytes /= 2)
@@ -124,7 +110,7 @@ void fill_up() {
 // Fills the device, and frees memory that the driver does not hand out at once.
 void leave(const std::string& room, std::size_t window) {
   CUdeviceptr block = 0;
-  if (const std::size_t free = free_bytes(); free > window + 2 * mib)
+  if (const std::size_t free = cuwarden::test::by_driver::free_bytes(); free > window + 2 * mib)
     REQUIRE(cuMemAlloc(&block, (free - window) / (2 * mib) * (2 * mib)));
   if (room == "pending") {
     CUstream stream = nullptr;

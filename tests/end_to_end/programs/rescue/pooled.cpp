@@ -14,10 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/rescue/filling.hpp"
 
 namespace {
+
+using cuwarden::test::free_bytes;
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
 

@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
 
 namespace {
@@ -129,8 +130,7 @@ int main(int argc, char** argv) {
     const char* modules = is_on("modules") ? options["modules"].c_str() : nullptr;
     number = cuwarden_register_reclaimer("own cache", modules, reclaim, &cache);
   }
-  std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
+  const std::size_t free = cuwarden::test::free_bytes();
   if (how == "empties_host") {
     void* block = nullptr;
     while (cache.size() < 12 && cudaMallocHost(&block, 64 * kMiB) == cudaSuccess)

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

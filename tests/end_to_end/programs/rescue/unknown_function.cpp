@@ -13,6 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
+
 #ifdef LINKED_WITH_UNKNOWN
 extern "C" [[gnu::weak]] CUresult cuFutureFill(CUdeviceptr, size_t, unsigned, int, int, int, int,
                                                double, float);
@@ -22,13 +26,6 @@ namespace {
 
 using FutureFill = CUresult (*)(CUdeviceptr, size_t, unsigned, int, int, int, int, double, float);
 constexpr std::size_t block_bytes = 64 << 10, request_bytes = 32 << 20, window = 256 << 20;
-
-void require(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "%s: %d\n", what, result);
-  std::exit(1);
-}
-#define REQUIRE(call) require(call, #call)
 
 bool is_filled(CUdeviceptr block, unsigned char value) {
   std::vector<unsigned char> bytes(block_bytes);
@@ -70,12 +67,10 @@ int main(int argc, char** argv) {
 #endif
   CUdevice device = 0;
   CUcontext context = nullptr;
-  CUctxCreateParams parameters{};
   REQUIRE(cuInit(0));
   REQUIRE(cuDeviceGet(&device, 0));
-  REQUIRE(cuCtxCreate(&context, &parameters, 0, device));
-  std::size_t free = 0, total = 0;
-  REQUIRE(cuMemGetInfo(&free, &total));
+  REQUIRE(cuwarden::test::create_context(&context, device));
+  const std::size_t free = cuwarden::test::by_driver::free_bytes();
   CUdeviceptr block = 0;
   REQUIRE(cuMemAlloc(&block, (free - window) / (2 << 20) * (2 << 20)));
   std::vector<CUdeviceptr> blocks, live;

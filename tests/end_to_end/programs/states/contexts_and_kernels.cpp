@@ -23,11 +23,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
+
+using cuwarden::test::create_context;
+using cuwarden::test::by_driver::used_bytes;
 
 constexpr std::size_t mib = 1 << 20;
 
@@ -59,57 +64,48 @@ void step(const char* name, const Call& call) {
 
 CUdevice device() {
   CUdevice found = 0;
-  require(cuDeviceGet(&found, 0), "cuDeviceGet");
+  REQUIRE(cuDeviceGet(&found, 0));
   return found;
-}
-
-CUresult try_context(CUcontext* context, CUdevice on) {
-#if CUDA_VERSION >= 13000
-  return cuCtxCreate(context, nullptr, 0, on);
-#else
-  return cuCtxCreate(context, 0, on);
-#endif
 }
 
 [[gnu::noinline]] CUcontext first_context() {
   CUcontext context = nullptr;
-  require(try_context(&context, device()), "cuCtxCreate");
+  REQUIRE(create_context(&context, device()));
   return context;
 }
 
 [[gnu::noinline]] void make_context(std::vector<CUcontext>& made) {
   made.push_back(nullptr);
-  require(try_context(&made.back(), device()), "cuCtxCreate");
+  REQUIRE(create_context(&made.back(), device()));
 }
 
 [[gnu::noinline]] CUcontext retain_context() {
   CUcontext context = nullptr;
-  require(cuDevicePrimaryCtxRetain(&context, device()), "cuDevicePrimaryCtxRetain");
-  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  REQUIRE(cuDevicePrimaryCtxRetain(&context, device()));
+  REQUIRE(cuCtxSetCurrent(context));
   return context;
 }
 
 void run(CUmodule module, const char* name) {
   CUfunction kernel = nullptr;
-  require(cuModuleGetFunction(&kernel, module, name), "cuModuleGetFunction");
+  REQUIRE(cuModuleGetFunction(&kernel, module, name));
   unsigned long long field = 0;
   unsigned at = 0;
   void* arguments[] = {&field, &at};
-  require(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
-          "cuLaunchKernel");
-  require(cuCtxSynchronize(), "cuCtxSynchronize");
+  REQUIRE(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr));
+  REQUIRE(cuCtxSynchronize());
 }
 
 [[gnu::noinline]] void launch_shallow(CUmodule module) { run(module, "_Z7shallowPii"); }
 [[gnu::noinline]] void launch_deep(CUmodule module) { run(module, "_Z4deepPii"); }
 [[gnu::noinline]] void launch_list(CUmodule module) { run(module, "_Z4listv"); }
 [[gnu::noinline]] void set_stack(std::size_t bytes) {
-  require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes), "cuCtxSetLimit");
+  REQUIRE(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, bytes));
 }
 
 CUmodule load() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
+  REQUIRE(cuModuleLoadData(&module, code.c_str()));
   run(module, "_Z5shortv");
   return module;
 }
@@ -123,7 +119,7 @@ void run_kernels() {
   step("deep", [&] {
     for (int i = 0; i < 3; ++i) launch_deep(module);
   });
-  require(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib), "cuCtxSetLimit");
+  REQUIRE(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib));
   step("heap", [&] { launch_list(module); });
   step("stack", [] { set_stack(16384); });
 }
@@ -135,8 +131,8 @@ void with_kernels(const std::string& what) {
     std::vector<CUcontext> made;
     make_context(made);
     run_kernels();
-    require(cuCtxDestroy(made.back()), "cuCtxDestroy");
-    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+    REQUIRE(cuCtxDestroy(made.back()));
+    REQUIRE(cuCtxSetCurrent(first));
     fact("left", used_bytes());
     return;
   }
@@ -145,7 +141,7 @@ void with_kernels(const std::string& what) {
   run_kernels();
   if (what == "lowered") step("lowered", [] { set_stack(4096); });
   if (what != "reset") return;
-  require(cuDevicePrimaryCtxReset(device()), "cuDevicePrimaryCtxReset");
+  REQUIRE(cuDevicePrimaryCtxReset(device()));
   retain_context();
   fact("second", used_bytes());
   const CUmodule module = load();
@@ -166,14 +162,14 @@ void with_contexts(const std::string& what, int count) {
   int live = count;
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (what != "destroyed" && (what != "half" || i % 2 == 0)) continue;
-    require(cuCtxDestroy(made[i]), "cuCtxDestroy");
+    REQUIRE(cuCtxDestroy(made[i]));
     --live;
   }
   if (what == "first_ended") {
-    require(cuCtxDestroy(first), "cuCtxDestroy");
-    require(cuCtxSetCurrent(made.back()), "cuCtxSetCurrent");
+    REQUIRE(cuCtxDestroy(first));
+    REQUIRE(cuCtxSetCurrent(made.back()));
   } else {
-    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+    REQUIRE(cuCtxSetCurrent(first));
   }
   fact("left", used_bytes());
   fact("live", live);
@@ -182,20 +178,20 @@ void with_contexts(const std::string& what, int count) {
 void with_forks(int count) {
   const pid_t before = fork();
   if (before == 0) {
-    require(cuInit(0), "cuInit");
+    REQUIRE(cuInit(0));
     with_contexts("kept", count);
     run_kernels();
     std::exit(0);
   }
   int status = 0;
   waitpid(before, &status, 0);
-  require(cuInit(0), "cuInit");
+  REQUIRE(cuInit(0));
   with_contexts("kept", 1);
   const CUdevice on = device();
   const pid_t after = fork();
   if (after == 0) {
     CUcontext context = nullptr;
-    try_context(&context, on);
+    create_context(&context, on);
     std::exit(0);
   }
   int other_status = 0;
@@ -212,7 +208,7 @@ int main(int argc, char** argv) {
   if (what == "forks") {
     with_forks(count);
   } else {
-    require(cuInit(0), "cuInit");
+    REQUIRE(cuInit(0));
     if (what == "kernels" || what == "lowered" || what == "reset" || what == "ended")
       with_kernels(what);
     else

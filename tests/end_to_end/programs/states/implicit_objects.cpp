@@ -18,36 +18,39 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
+
+using cuwarden::test::by_driver::used_bytes;
 
 constexpr int kernels_of_a_graph = 200;
 
 CUmodule module_of_code() {
   CUmodule module = nullptr;
-  require(cuModuleLoadData(&module, code_with_table), "cuModuleLoadData");
+  REQUIRE(cuModuleLoadData(&module, code_with_table));
   return module;
 }
 
 CUfunction kernel_of(CUmodule module) {
   CUfunction found = nullptr;
-  require(cuModuleGetFunction(&found, module, "_Z5shortv"), "cuModuleGetFunction");
+  REQUIRE(cuModuleGetFunction(&found, module, "_Z5shortv"));
   return found;
 }
 
 CUgraph graph_of(CUfunction kernel) {
   CUgraph graph = nullptr;
-  require(cuGraphCreate(&graph, 0), "cuGraphCreate");
+  REQUIRE(cuGraphCreate(&graph, 0));
   CUDA_KERNEL_NODE_PARAMS node{};
   node.func = kernel;
   node.gridDimX = node.gridDimY = node.gridDimZ = 1;
   node.blockDimX = node.blockDimY = node.blockDimZ = 1;
   for (int i = 0; i < kernels_of_a_graph; ++i) {
     CUgraphNode added = nullptr;
-    require(cuGraphAddKernelNode(&added, graph, nullptr, 0, &node), "cuGraphAddKernelNode");
+    REQUIRE(cuGraphAddKernelNode(&added, graph, nullptr, 0, &node));
   }
   return graph;
 }
@@ -58,34 +61,32 @@ class Objects {
   explicit Objects(const std::string& kind) : kind_(kind) {
     if (kind_ == "modules") return;
     const CUfunction kernel = kernel_of(module_of_code());
-    require(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
-            "cuLaunchKernel");
+    REQUIRE(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
     if (kind_ == "graphs") graph_ = graph_of(kernel);
   }
   [[gnu::noinline]] void* make() const {
     if (kind_ == "graphs") {
       CUgraphExec exec = nullptr;
-      require(cuGraphInstantiate(&exec, graph_, 0), "cuGraphInstantiate");
-      require(cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
+      REQUIRE(cuGraphInstantiate(&exec, graph_, 0));
+      REQUIRE(cuGraphLaunch(exec, nullptr));
       return exec;
     }
     if (kind_ == "streams") {
       CUstream stream = nullptr;
-      require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+      REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
       return stream;
     }
     const CUmodule module = module_of_code();
-    require(cuLaunchKernel(kernel_of(module), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
-            "cuLaunchKernel");
+    REQUIRE(cuLaunchKernel(kernel_of(module), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
     return module;
   }
   void destroy(void* object) const {
     if (kind_ == "graphs")
-      require(cuGraphExecDestroy(static_cast<CUgraphExec>(object)), "cuGraphExecDestroy");
+      REQUIRE(cuGraphExecDestroy(static_cast<CUgraphExec>(object)));
     else if (kind_ == "streams")
-      require(cuStreamDestroy(static_cast<CUstream>(object)), "cuStreamDestroy");
+      REQUIRE(cuStreamDestroy(static_cast<CUstream>(object)));
     else
-      require(cuModuleUnload(static_cast<CUmodule>(object)), "cuModuleUnload");
+      REQUIRE(cuModuleUnload(static_cast<CUmodule>(object)));
   }
 
  private:
@@ -122,10 +123,10 @@ int main(int argc, char** argv) {
   const int count = std::atoi(argv[2]);
   CUdevice device = 0;
   CUcontext context = nullptr;
-  require(cuInit(0), "cuInit");
-  require(cuDeviceGet(&device, 0), "cuDeviceGet");
-  require(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  REQUIRE(cuInit(0));
+  REQUIRE(cuDeviceGet(&device, 0));
+  REQUIRE(cuDevicePrimaryCtxRetain(&context, device));
+  REQUIRE(cuCtxSetCurrent(context));
   const Objects objects(argv[1]);
   const long long before = used_bytes();
   std::vector<void*> made;
@@ -142,7 +143,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     while (std::getchar() != EOF) continue;
   }
-  require(cuCtxSynchronize(), "cuCtxSynchronize");
+  REQUIRE(cuCtxSynchronize());
   const long long taken = used_bytes() - before;
   int live = count;
   for (int i = 0; i < count; ++i) {

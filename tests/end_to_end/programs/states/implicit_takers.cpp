@@ -10,10 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/programs/create_context.hpp"
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
+
+using cuwarden::test::by_driver::used_bytes;
 
 constexpr std::size_t mib = 1 << 20;
 constexpr std::size_t streams = 64, ended_streams = 16;
@@ -29,12 +33,8 @@ const std::string code = code_with(R"(
 CUcontext make_context() {
   CUdevice device = 0;
   CUcontext context = nullptr;
-  require(cuDeviceGet(&device, 0), "cuDeviceGet");
-#if CUDA_VERSION >= 13000
-  require(cuCtxCreate(&context, nullptr, 0, device), "cuCtxCreate");
-#else
-  require(cuCtxCreate(&context, 0, device), "cuCtxCreate");
-#endif
+  REQUIRE(cuDeviceGet(&device, 0));
+  REQUIRE(cuwarden::test::create_context(&context, device));
   return context;
 }
 
@@ -42,17 +42,17 @@ template <class Work>
 CUgraph capture(Work work) {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
-  require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  require(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+  REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  REQUIRE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   work(stream);
-  require(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-  require(cuStreamDestroy(stream), "cuStreamDestroy");
+  REQUIRE(cuStreamEndCapture(stream, &graph));
+  REQUIRE(cuStreamDestroy(stream));
   return graph;
 }
 
 CUfunction kernel(CUmodule module, const char* name) {
   CUfunction found = nullptr;
-  require(cuModuleGetFunction(&found, module, name), "cuModuleGetFunction");
+  REQUIRE(cuModuleGetFunction(&found, module, name));
   return found;
 }
 
@@ -60,9 +60,8 @@ void launch(CUfunction function, CUstream stream = nullptr) {
   unsigned long long field = 0;
   unsigned at = 0;
   void* arguments[] = {&field, &at};
-  require(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr),
-          "cuLaunchKernel");
-  if (stream == nullptr) require(cuCtxSynchronize(), "cuCtxSynchronize");
+  REQUIRE(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr));
+  if (stream == nullptr) REQUIRE(cuCtxSynchronize());
 }
 
 void launch_in_graph(CUfunction function) {
@@ -70,9 +69,9 @@ void launch_in_graph(CUfunction function) {
     for (int i = 0; i < 3; ++i) launch(function, stream);
   });
   CUgraphExec exec = nullptr;
-  require(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
-  require(cuGraphLaunch(exec, nullptr), "cuGraphLaunch");
-  require(cuCtxSynchronize(), "cuCtxSynchronize");
+  REQUIRE(cuGraphInstantiate(&exec, graph, 0));
+  REQUIRE(cuGraphLaunch(exec, nullptr));
+  REQUIRE(cuCtxSynchronize());
 }
 
 std::string facts;
@@ -94,7 +93,7 @@ class Step {
 
 void load_code(CUmodule& module) {
   const Step step("modules");
-  require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
+  REQUIRE(cuModuleLoadData(&module, code.c_str()));
   launch(kernel(module, "_Z5shortv"));
 }
 
@@ -105,19 +104,17 @@ void take_everything(bool in_graph) {
     const Step step("local_memory");
     if (in_graph) launch_in_graph(kernel(module, "_Z4deepPii"));
     for (int i = 0; i < 3; ++i) launch(kernel(module, "_Z4deepPii"));
-    require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 6144), "cuCtxSetLimit");
+    REQUIRE(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 6144));
   }
   {
     const Step step("heap");
-    require(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib), "cuCtxSetLimit");
+    REQUIRE(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128 * mib));
     launch(kernel(module, "_Z4listv"));
   }
   const Step step("streams");
   std::vector<CUstream> made(streams);
-  for (CUstream& stream : made)
-    require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  for (std::size_t i = 0; i < ended_streams; ++i)
-    require(cuStreamDestroy(made[i]), "cuStreamDestroy");
+  for (CUstream& stream : made) REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (std::size_t i = 0; i < ended_streams; ++i) REQUIRE(cuStreamDestroy(made[i]));
 }
 
 }  // namespace
@@ -125,10 +122,10 @@ void take_everything(bool in_graph) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string what = argv[1];
-  require(cuInit(0), "cuInit");
+  REQUIRE(cuInit(0));
   CUcontext first = make_context();
   fact("first_context", used_bytes());
-  if (what == "captured") require(cuGraphDestroy(capture([](CUstream) {})), "cuGraphDestroy");
+  if (what == "captured") REQUIRE(cuGraphDestroy(capture([](CUstream) {})));
   CUcontext second = nullptr;
   {
     const Step step("second_context");
@@ -136,13 +133,13 @@ int main(int argc, char** argv) {
   }
   take_everything(what == "in_graph");
   if (what == "second_ended") {
-    require(cuCtxDestroy(second), "cuCtxDestroy");
-    require(cuCtxSetCurrent(first), "cuCtxSetCurrent");
+    REQUIRE(cuCtxDestroy(second));
+    REQUIRE(cuCtxSetCurrent(first));
     fact("afterwards", used_bytes());
   }
   if (what == "ended") {
-    require(cuCtxDestroy(second), "cuCtxDestroy");
-    require(cuCtxDestroy(first), "cuCtxDestroy");
+    REQUIRE(cuCtxDestroy(second));
+    REQUIRE(cuCtxDestroy(first));
     make_context();
     fact("context_afterwards", used_bytes());
   }

@@ -8,18 +8,18 @@
 #include <random>
 #include <vector>
 
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 int main(int argc, char** argv) {
   constexpr std::size_t mib = 1 << 20;
   if (argc < 2) return 2;
   const std::size_t held = std::strtoul(argv[1], nullptr, 10) * mib;
   CUcontext context = nullptr;
-  require(cuInit(0), "cuInit");
-  require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  REQUIRE(cuInit(0));
+  REQUIRE(cuDevicePrimaryCtxRetain(&context, 0));
+  REQUIRE(cuCtxSetCurrent(context));
   CUdeviceptr memory = 0;
-  require(cuMemAlloc(&memory, held), "cuMemAlloc");
+  REQUIRE(cuMemAlloc(&memory, held));
   std::puts("ready");
   std::fflush(stdout);
   if (argc > 2) {
@@ -32,10 +32,10 @@ int main(int argc, char** argv) {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   while (poll(&input, 1, 0) == 0) {
     if (taken.size() < 8 && random() % 2 == 0) {
-      require(cuMemAlloc(&memory, (2 + random() % 64) * mib), "cuMemAlloc");
+      REQUIRE(cuMemAlloc(&memory, (2 + random() % 64) * mib));
       taken.push_back(memory);
     } else if (!taken.empty()) {
-      require(cuMemFree(taken.back()), "cuMemFree");
+      REQUIRE(cuMemFree(taken.back()));
       taken.pop_back();
     }
     usleep(static_cast<useconds_t>(random() % 100));

@@ -16,10 +16,13 @@
 #include <string>
 #include <thread>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
-#include "tests/end_to_end/programs/states/used_bytes.hpp"
 
 namespace {
+
+using cuwarden::test::by_driver::used_bytes;
 
 // Code with so many comments that it takes a while to load.
 std::string long_code() {
@@ -35,14 +38,14 @@ std::string code;
 [[gnu::noinline]] void load_code() {
   CUmodule module = nullptr;
   if (by_pipe)
-    require(cuModuleLoad(&module, pipe_path), "cuModuleLoad");
+    REQUIRE(cuModuleLoad(&module, pipe_path));
   else
-    require(cuModuleLoadData(&module, code.c_str()), "cuModuleLoadData");
+    REQUIRE(cuModuleLoadData(&module, code.c_str()));
 }
 
 [[gnu::noinline]] void open_stream() {
   CUstream stream = nullptr;
-  require(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 }
 
 // Makes a stream while the other thread is inside its call of cuModuleLoad, which then gets its
@@ -67,9 +70,9 @@ int main(int argc, char** argv) {
   if (!by_pipe && way != "long") return 2;
   code = by_pipe ? code_with_table : long_code();
   CUcontext context = nullptr;
-  require(cuInit(0), "cuInit");
-  require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
-  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  REQUIRE(cuInit(0));
+  REQUIRE(cuDevicePrimaryCtxRetain(&context, 0));
+  REQUIRE(cuCtxSetCurrent(context));
   if (by_pipe && mkfifo(pipe_path, 0600) != 0) {
     std::perror(pipe_path);
     return 1;
@@ -78,7 +81,7 @@ int main(int argc, char** argv) {
   // Each pair begins once the pair before has ended, so that no pipe is opened that is still open.
   std::barrier together(2);
   std::thread other([&] {
-    require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    REQUIRE(cuCtxSetCurrent(context));
     for (int i = 0; i < count; ++i) {
       together.arrive_and_wait();
       if (by_pipe)

@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <cuda.h>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 int main() {
   expected::Account account;

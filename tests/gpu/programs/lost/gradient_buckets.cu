@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "tests/gpu/programs/lost/require.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
@@ -23,7 +23,7 @@ std::map<int, Bucket>& buckets() {
 Bucket& bucket(int layer, std::size_t count) {
   Bucket& made = buckets()[layer];
   if (made.count == count) return made;
-  require(cudaMalloc(&made.data, count * sizeof(float)));  // planted
+  REQUIRE(cudaMalloc(&made.data, count * sizeof(float)));  // planted
   made.count = count;
   return made;
 }
@@ -34,19 +34,19 @@ int main() {
   constexpr int layers = 24, steps = 40;
   ncclComm_t communicator = nullptr;
   int device = 0;
-  require(ncclCommInitAll(&communicator, 1, &device));
+  REQUIRE(ncclCommInitAll(&communicator, 1, &device));
   cudaStream_t stream = nullptr;
-  require(cudaStreamCreate(&stream));
+  REQUIRE(cudaStreamCreate(&stream));
   static std::vector<float*> activations(layers);
-  for (float*& activation : activations) require(cudaMalloc(&activation, 8 << 20));
+  for (float*& activation : activations) REQUIRE(cudaMalloc(&activation, 8 << 20));
   for (int step = 0; step < steps; ++step) {
     for (int layer = 0; layer < layers; ++layer) {
       const std::size_t count = (layer == 7 && step % 3 == 0 ? 1u << 18 : 1u << 20);
       Bucket& gradients = bucket(layer, count);
-      require(ncclAllReduce(gradients.data, gradients.data, count, ncclFloat, ncclSum, communicator,
+      REQUIRE(ncclAllReduce(gradients.data, gradients.data, count, ncclFloat, ncclSum, communicator,
                             stream));
     }
-    require(cudaStreamSynchronize(stream));
+    REQUIRE(cudaStreamSynchronize(stream));
   }
   std::printf("%zu buckets\n", buckets().size());
 }

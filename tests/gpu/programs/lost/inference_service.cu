@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/gpu/programs/lost/require.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
@@ -20,8 +20,8 @@ class Weights {
     const std::lock_guard<std::mutex> locked(lock_);
     float*& weights = by_model_[model];
     if (weights == nullptr) {
-      require(cudaMalloc(&weights, 8 * size * size * sizeof(float)));
-      require(cudaMemset(weights, 0, 8 * size * size * sizeof(float)));
+      REQUIRE(cudaMalloc(&weights, 8 * size * size * sizeof(float)));
+      REQUIRE(cudaMemset(weights, 0, 8 * size * size * sizeof(float)));
     }
     return weights;
   }
@@ -40,31 +40,31 @@ struct Worker {
   float* workspace = nullptr;
 
   Worker() {
-    require(cudaStreamCreate(&stream));
-    require(cublasCreate(&handle));
-    require(cublasSetStream(handle, stream));
-    require(cudaMallocAsync(&workspace, 16 << 20, stream));
+    REQUIRE(cudaStreamCreate(&stream));
+    REQUIRE(cublasCreate(&handle));
+    REQUIRE(cublasSetStream(handle, stream));
+    REQUIRE(cudaMallocAsync(&workspace, 16 << 20, stream));
   }
   ~Worker() {
-    require(cudaFreeAsync(workspace, stream));
-    require(cublasDestroy(handle));
-    require(cudaStreamDestroy(stream));
+    REQUIRE(cudaFreeAsync(workspace, stream));
+    REQUIRE(cublasDestroy(handle));
+    REQUIRE(cudaStreamDestroy(stream));
   }
 };
 
 void answer(Worker& worker, int request) {
   float* result = nullptr;
-  require(cudaMalloc(&result, size * size * sizeof(float)));  // planted
+  REQUIRE(cudaMalloc(&result, size * size * sizeof(float)));  // planted
   const float one = 1, zero = 0;
   const float* const model = weights.of(request % 8);
-  require(cublasSgemm(worker.handle, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one, model, size,
+  REQUIRE(cublasSgemm(worker.handle, CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one, model, size,
                       model + size * size, size, &zero, result, size));
-  require(cudaStreamSynchronize(worker.stream));
+  REQUIRE(cudaStreamSynchronize(worker.stream));
   if (request % 37 == 5) {
     ++cancelled;
     return;
   }
-  require(cudaFree(result));
+  REQUIRE(cudaFree(result));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "tests/gpu/programs/lost/require.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
@@ -18,8 +18,8 @@ struct Matrix {
 template <class T>
 T* copied(const std::vector<T>& from) {
   void* to = nullptr;
-  require(cudaMalloc(&to, from.size() * sizeof(T)));
-  require(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
+  REQUIRE(cudaMalloc(&to, from.size() * sizeof(T)));
+  REQUIRE(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
   return static_cast<T*>(to);
 }
 
@@ -37,7 +37,7 @@ Matrix& matrix(int rows) {
   made.offsets = copied(offsets);
   made.columns = copied(columns);
   made.values = copied(std::vector<float>(rows, 2.0f));
-  require(cusparseCreateCsr(&made.description, rows, rows, rows, made.offsets, made.columns,
+  REQUIRE(cusparseCreateCsr(&made.description, rows, rows, rows, made.offsets, made.columns,
                             made.values, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
                             CUSPARSE_INDEX_BASE_ZERO, CUDA_R_32F));
   return made;
@@ -46,23 +46,23 @@ Matrix& matrix(int rows) {
 bool multiply(cusparseHandle_t handle, int rows) {
   Matrix& with = matrix(rows);
   float* result = nullptr;
-  require(cudaMalloc(&result, rows * sizeof(float)));  // planted
+  REQUIRE(cudaMalloc(&result, rows * sizeof(float)));  // planted
   if (rows == 1'010'000) return false;
   cusparseDnVecDescr_t x = nullptr, y = nullptr;
-  require(cusparseCreateDnVec(&x, rows, with.values, CUDA_R_32F));
-  require(cusparseCreateDnVec(&y, rows, result, CUDA_R_32F));
+  REQUIRE(cusparseCreateDnVec(&x, rows, with.values, CUDA_R_32F));
+  REQUIRE(cusparseCreateDnVec(&y, rows, result, CUDA_R_32F));
   const float one = 1, zero = 0;
   std::size_t bytes = 0;
-  require(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, with.description,
+  REQUIRE(cusparseSpMV_bufferSize(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, with.description,
                                   x, &zero, y, CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, &bytes));
   void* buffer = nullptr;
-  require(cudaMalloc(&buffer, bytes + 1));
-  require(cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, with.description, x, &zero,
+  REQUIRE(cudaMalloc(&buffer, bytes + 1));
+  REQUIRE(cusparseSpMV(handle, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, with.description, x, &zero,
                        y, CUDA_R_32F, CUSPARSE_SPMV_ALG_DEFAULT, buffer));
-  require(cudaFree(buffer));
-  require(cudaFree(result));
-  require(cusparseDestroyDnVec(x));
-  require(cusparseDestroyDnVec(y));
+  REQUIRE(cudaFree(buffer));
+  REQUIRE(cudaFree(result));
+  REQUIRE(cusparseDestroyDnVec(x));
+  REQUIRE(cusparseDestroyDnVec(y));
   return true;
 }
 
@@ -70,11 +70,11 @@ bool multiply(cusparseHandle_t handle, int rows) {
 
 int main() {
   cusparseHandle_t handle = nullptr;
-  require(cusparseCreate(&handle));
+  REQUIRE(cusparseCreate(&handle));
   int refused = 0;
   for (int round = 0; round < 20; ++round)
     for (int rows = 1'001'000; rows <= 1'020'000; rows += 1000)
       refused += multiply(handle, rows) ? 0 : 1;
-  require(cudaDeviceSynchronize());
+  REQUIRE(cudaDeviceSynchronize());
   std::printf("%zu matrices, %d products refused\n", matrices().size(), refused);
 }

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/gpu/programs/lost/require.hpp"
+#include "tests/end_to_end/programs/require.hpp"
 
 namespace {
 
@@ -31,8 +31,8 @@ class Tiles {
   }
   static void* load(void* staging) {
     void* tile = nullptr;
-    require(cudaMalloc(&tile, tile_bytes));  // planted
-    require(cudaMemcpy(tile, staging, tile_bytes, cudaMemcpyHostToDevice));
+    REQUIRE(cudaMalloc(&tile, tile_bytes));  // planted
+    REQUIRE(cudaMemcpy(tile, staging, tile_bytes, cudaMemcpyHostToDevice));
     return tile;
   }
   void insert(int number, void* tile) {
@@ -40,7 +40,7 @@ class Tiles {
     if (tiles_.count(number) == 0) order_.push_back(number);
     tiles_[number] = tile;
     if (order_.size() <= most_tiles) return;
-    require(cudaFree(tiles_[order_.front()]));
+    REQUIRE(cudaFree(tiles_[order_.front()]));
     tiles_.erase(order_.front());
     order_.pop_front();
   }
@@ -55,18 +55,18 @@ void* index_of_tiles = nullptr;
 
 void serve(int first) {
   void* staging = nullptr;
-  require(cudaMallocHost(&staging, tile_bytes));
+  REQUIRE(cudaMallocHost(&staging, tile_bytes));
   for (int request = 0; request < 400; ++request) {
     const int number = first * 1000 + request / 2;
     tiles.use(number, staging, request % 50 == 0);
   }
-  require(cudaFreeHost(staging));
+  REQUIRE(cudaFreeHost(staging));
 }
 
 }  // namespace
 
 int main() {
-  require(cudaMallocManaged(&index_of_tiles, 128 << 20));
+  REQUIRE(cudaMallocManaged(&index_of_tiles, 128 << 20));
   std::vector<std::thread> threads;
   for (int first = 0; first < 3; ++first) threads.emplace_back(serve, first);
   for (std::thread& thread : threads) thread.join();
