@@ -14,25 +14,17 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/end_to_end/programs/raw_syscall.hpp"
+
 namespace {
 
 constexpr int status = 127;
 
-long raw(long number, long a, long b, long c) {
-  long result = 0;
-  register long fourth __asm__("r10") = 0;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth)
-                   : "rcx", "r11", "memory");
-  return result;
-}
-
 [[noreturn]] void end_confined() {
   static sock_filter allow_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   static sock_fprog filter{1, allow_all};
-  raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0);
-  raw(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, reinterpret_cast<long>(&filter));
+  raw_syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0);
+  raw_syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, reinterpret_cast<long>(&filter));
   _exit(status);
 }
 

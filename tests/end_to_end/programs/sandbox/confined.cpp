@@ -12,7 +12,6 @@
 // END: return, exit (in the thread that is confined), _exit, raw, fork (a child ends, too)
 #include <cuda_runtime_api.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,16 +22,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
-#include "tests/end_to_end/programs/require.hpp"
+#include "tests/end_to_end/programs/raw_syscall.hpp"
+#include "tests/end_to_end/programs/sandbox/counted_allocations.hpp"
+#include "tests/end_to_end/programs/sandbox/filter.hpp"
 
 namespace {
 
@@ -53,30 +54,20 @@ constexpr Name names[] = {
     {"flock", SYS_flock},         {"rt_sigprocmask", SYS_rt_sigprocmask},
     {"getcwd", SYS_getcwd},       {"fallocate", SYS_fallocate},
 };
-// System calls that libc needs to end a thread or a process, and the simulated GPU for its memory.
-constexpr std::uint32_t few[] = {SYS_read, SYS_write,      SYS_exit,  SYS_exit_group,
-                                 SYS_mmap, SYS_munmap,     SYS_futex, SYS_rt_sigreturn,
-                                 SYS_brk,  SYS_newfstatat, SYS_fstat, SYS_clock_gettime};
 
 struct Wish {
   std::string_view way, action, calls, when, where, end;
 };
 
-std::vector<sock_filter> filter_of(const Wish& wish) {
+sandbox::Filter filter_of(const Wish& wish) {
   const std::uint32_t refusal =
       wish.action == "kill"
           ? SECCOMP_RET_KILL_PROCESS
           : SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(std::atoi(wish.action.data()));
   const bool only_few = wish.calls == "few";
-  std::vector<sock_filter> filter{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-  };
-  const auto add = [&](std::uint32_t number, std::uint32_t answer) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
-  };
+  sandbox::Filter filter;
   if (only_few) {
-    for (const std::uint32_t number : few) add(number, SECCOMP_RET_ALLOW);
+    for (const std::uint32_t number : sandbox::few) filter.answer(number, SECCOMP_RET_ALLOW);
   } else {
     for (std::string_view rest = wish.calls; !rest.empty();) {
       const std::string_view name = rest.substr(0, rest.find(','));
@@ -84,25 +75,14 @@ std::vector<sock_filter> filter_of(const Wish& wish) {
       bool known = false;
       for (const Name& candidate : names) {
         if (candidate.name != name) continue;
-        add(candidate.number, refusal);
+        filter.answer(candidate.number, refusal);
         known = true;
       }
       if (!known) std::exit(4);
     }
   }
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, only_few ? refusal : SECCOMP_RET_ALLOW));
+  filter.answer_others(only_few ? refusal : SECCOMP_RET_ALLOW);
   return filter;
-}
-
-long raw_syscall(long number, long a, long b, long c) {
-  long result = 0;
-  register long fourth asm("r10") = 0;
-  register long fifth asm("r8") = 0;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth)
-               : "rcx", "r11", "memory");
-  return result;
 }
 
 void confine(const Wish& wish) {
@@ -110,8 +90,8 @@ void confine(const Wish& wish) {
   if (wish.way == "strict") {
     result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
   } else {
-    std::vector<sock_filter> filter = filter_of(wish);
-    const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    sandbox::Filter filter = filter_of(wish);
+    const sock_fprog program = filter.program();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) std::exit(4);
     if (wish.way == "prctl") result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
     if (wish.way == "syscall") result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
@@ -134,25 +114,6 @@ void confine(const Wish& wish) {
                            static_cast<long>(reinterpret_cast<std::uintptr_t>(&program)));
   }
   if (result != 0) std::exit(4);
-}
-
-[[gnu::noinline]] void allocate(std::size_t count) {
-  int line = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    void* memory = nullptr;
-    line = __LINE__ + 1;
-    REQUIRE(cudaMalloc(&memory, bytes));
-    account.allocated("device", bytes);
-  }
-  account.leaked({"cudaMalloc", "device", "allocate", line, count, count * bytes});
-}
-
-[[gnu::noinline]] void allocate_and_free() {
-  void* memory = nullptr;
-  REQUIRE(cudaMalloc(&memory, bytes));
-  account.allocated("device", bytes);
-  REQUIRE(cudaFree(memory));
-  account.freed("device", bytes);
 }
 
 // The two functions pass any number of arguments on, and set errno.
@@ -179,17 +140,17 @@ void say() {
 void work(const Wish& wish) {
   if (wish.when == "before") confine(wish);
   if (wish.way == "raw_on_top") confine({"prctl", "1", "execve", "", "", ""});
-  allocate(3);
+  sandbox::allocate(account, 3, bytes);
   if (wish.when == "before") {
     say();
   } else if (wish.when == "after_many") {
     confine(wish);
-    allocate(20'000);
+    sandbox::allocate(account, 20'000, bytes);
     say();
   } else {
     say();
     confine(wish);
-    if (wish.way != "strict") allocate_and_free();
+    if (wish.way != "strict") sandbox::allocate_and_free(account, bytes);
   }
   if (wish.end == "exit") std::exit(0);
 }

@@ -10,7 +10,6 @@
 // The last line is what the program knows of its own allocations, as JSON.
 #include <cuda_runtime_api.h>
 #include <cuwarden.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
@@ -26,68 +26,45 @@
 #include <thread>
 #include <vector>
 
+#include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/expected_totals.hpp"
 #include "tests/end_to_end/programs/require.hpp"
+#include "tests/end_to_end/programs/sandbox/counted_allocations.hpp"
+#include "tests/end_to_end/programs/sandbox/filter.hpp"
 
 namespace {
 
 constexpr std::size_t kib = 1024, mib = 1024 * kib;
 expected::Account account;
 
-// System calls that libc needs to end a thread or a process, and the simulated GPU for its memory.
-constexpr std::uint32_t few[] = {SYS_read,      SYS_write,   SYS_exit,  SYS_exit_group,
-                                 SYS_mmap,      SYS_munmap,  SYS_futex, SYS_rt_sigreturn,
-                                 SYS_brk,       SYS_madvise, SYS_fstat, SYS_clock_gettime,
-                                 SYS_newfstatat};
+void allocate(std::size_t count, std::size_t bytes) { sandbox::allocate(account, count, bytes); }
+void allocate_and_free(std::size_t bytes) { sandbox::allocate_and_free(account, bytes); }
 
 // Confines the calling thread.
 void confine(std::initializer_list<std::uint32_t> more) {
-  std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  const auto allow = [&](std::uint32_t number) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-  };
-  for (const std::uint32_t number : few) allow(number);
-  for (const std::uint32_t number : more) allow(number);
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+  sandbox::Filter filter;
+  for (const std::uint32_t number : sandbox::few) filter.answer(number, SECCOMP_RET_ALLOW);
+  for (const std::uint32_t number : more) filter.answer(number, SECCOMP_RET_ALLOW);
+  filter.answer(SYS_madvise, SECCOMP_RET_ALLOW);
+  filter.answer_others(SECCOMP_RET_KILL_PROCESS);
+  const sock_fprog program = filter.program();
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
     std::exit(4);
 }
 
-[[gnu::noinline]] void allocate(std::size_t count, std::size_t bytes) {
-  int line = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    void* memory = nullptr;
-    line = __LINE__ + 1;
-    REQUIRE(cudaMalloc(&memory, bytes));
-    account.allocated("device", bytes);
-  }
-  account.leaked({"cudaMalloc", "device", "allocate", line, count, count * bytes});
-}
-
-void allocate_and_free(std::size_t bytes) {
-  void* memory = nullptr;
-  REQUIRE(cudaMalloc(&memory, bytes));
-  account.allocated("device", bytes);
-  REQUIRE(cudaFree(memory));
-  account.freed("device", bytes);
-}
-
 void refused() {
-  std::size_t free = 0, total = 0;
-  REQUIRE(cudaMemGetInfo(&free, &total));
-  allocate(1, free - 100 * mib);
+  allocate(1, cuwarden::test::free_bytes() - 100 * mib);
   cuwarden_register_reclaimer(
       "a_cache", nullptr, [](int, std::size_t, void*) { return std::size_t{0}; }, nullptr);
   confine({});
   int errors = 0;
   for (int i = 0; i < 3; ++i) {
     void* memory = nullptr;
+    std::size_t pitch = 0;
     errors += cudaMalloc(&memory, 200 * mib) == cudaErrorMemoryAllocation;
     errors += cudaMallocAsync(&memory, 200 * mib, nullptr) == cudaErrorMemoryAllocation;
-    errors += cudaMallocPitch(&memory, &free, mib, 200) == cudaErrorMemoryAllocation;
+    errors += cudaMallocPitch(&memory, &pitch, mib, 200) == cudaErrorMemoryAllocation;
   }
   std::printf("errors: %d\n", errors);
 }

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "tests/end_to_end/programs/raw_syscall.hpp"
+
 extern "C" const char wrapped_names[];  // each with its zero; an empty one at the end
 
 namespace {
@@ -18,15 +20,6 @@ constexpr int most_functions = 1024;
 void* known[most_functions];
 std::uintptr_t shim_start = 0, shim_end = 0;
 
-long system_call(long number, long a, long b, long c) {
-  long result;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c)
-               : "rcx", "r11", "memory");
-  return result;
-}
-
 long length_of(const char* text) {
   long length = 0;
   while (text[length] != '\0') ++length;
@@ -34,7 +27,7 @@ long length_of(const char* text) {
 }
 
 void say(const char* text) {
-  system_call(SYS_write, 2, reinterpret_cast<long>(text), length_of(text));
+  raw_syscall(SYS_write, 2, reinterpret_cast<long>(text), length_of(text));
 }
 
 bool ends_with(const char* text, const char* end) {
@@ -67,7 +60,7 @@ const char* name_at(long index) {
   say(what);
   say(name);
   say("\n");
-  system_call(SYS_exit_group, 99, 0, 0);
+  raw_syscall(SYS_exit_group, 99, 0, 0);
   __builtin_unreachable();
 }
 
