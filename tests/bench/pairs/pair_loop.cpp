@@ -16,9 +16,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <thread>
 #include <vector>
+
+#include "tests/thread_time.hpp"
 
 extern "C" int cuInit(unsigned);
 extern "C" int cuMemAlloc_v2(std::uint64_t*, std::size_t);
@@ -124,24 +125,19 @@ struct PairTime {
   double cpu_ns = 0, wall_ns = 0;
 };
 
-double cpu_ns_of_this_thread() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
-
 void run(int depth, Pairs pairs, Clock::duration limit, PairTime* pair) {
   constexpr int round = 1000;
   below(depth, pairs, round);  // Does everything that happens only once.
   std::int64_t done = 0;
-  const double cpu_start = cpu_ns_of_this_thread();
+  const std::int64_t cpu_start_ns = cuwarden::computed_ns();
   const auto start = Clock::now();
   while (Clock::now() - start < limit) {
     below(depth, pairs, round);
     done += round;
   }
   const std::chrono::duration<double, std::nano> wall = Clock::now() - start;
-  *pair = {(cpu_ns_of_this_thread() - cpu_start) / static_cast<double>(done),
+  const std::int64_t cpu_ns = cuwarden::computed_ns() - cpu_start_ns;
+  *pair = {static_cast<double>(cpu_ns) / static_cast<double>(done),
            wall.count() / static_cast<double>(done)};
 }
 

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <ctime>
+#include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "tests/thread_time.hpp"
 
 namespace cuwarden::hooks {
 namespace {
@@ -19,23 +21,17 @@ std::vector<std::uint64_t> addresses(ExecEffects& effects, std::uint64_t exec, b
   return found;
 }
 
-// Returns the time of one call in the fastest of many rounds, which nothing has interrupted.
-double processor_us() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
-
-// The shortest of many rounds: what the work takes where nothing interrupts it.
+// Returns the microseconds that one call computes in the fastest of many rounds, which nothing has
+// interrupted.
 template <class Work>
 double best_us_per_call(Work work) {
-  double best = 1e9;
+  std::int64_t best_ns = INT64_MAX;
   for (int round = 0; round < 30; ++round) {
-    const double start_us = processor_us();
+    const std::int64_t start_ns = computed_ns();
     for (int i = 0; i < 100; ++i) work();
-    best = std::min(best, (processor_us() - start_us) / 100);
+    best_ns = std::min(best_ns, computed_ns() - start_ns);
   }
-  return best;
+  return static_cast<double>(best_ns) / 100 / 1e3;
 }
 
 TEST(ExecEffects, each_graph_gets_all_of_its_own_effects) {

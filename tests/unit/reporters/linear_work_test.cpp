@@ -1,7 +1,6 @@
 // Work on tables of many rows takes about as many times longer as there are more rows.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,17 +15,12 @@
 #include "reporters/merging/merged_facts.hpp"
 #include "reporters/merging/merger.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
+#include "tests/repetitions.hpp"
+#include "tests/thread_time.hpp"
 #include "tests/unit/reporters/merging/job_fixture.hpp"
 
 namespace cuwarden {
 namespace {
-
-// Returns the time that the calling thread has computed, in nanoseconds.
-std::int64_t computed_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
 
 // Returns the least time that three calls of work(rows) have computed, in nanoseconds. Once a call
 // has computed for less than `enough_ns`, no further call is made.
@@ -41,17 +35,11 @@ std::int64_t time_of(const Work& work, std::size_t rows, std::int64_t enough_ns 
   return least;
 }
 
-#if defined(CUWARDEN_SANITIZED)
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
-
 // Fails unless 8 times as many rows take far less than the 64 times longer that quadratic work
 // takes. A sanitizer changes times: with one, the work is only done.
 template <class Work>
 void expect_about_linear(const Work& work) {
-  if (is_sanitized) {
+  if (test::is_sanitized) {
     work(500);
     GTEST_SKIP() << "a sanitizer changes times";
   }
