@@ -6,13 +6,11 @@
 
 #include <cstdlib>
 
+#include "tests/contract/numbered_facts.hpp"
+
 namespace {
 
 bool late_handler_ran = false;
-
-void require(bool holds, int fact) {
-  if (!holds) _exit(fact);
-}
 
 void before_init() {
   std::size_t free = 0, total = 0;

@@ -10,15 +10,11 @@
 
 #include <cstddef>
 
+#include "tests/contract/numbered_facts.hpp"
+
 inline constexpr std::size_t MiB = std::size_t{1} << 20;  // bytes of a mebibyte
 // Bytes of device memory that the second process (the neighbour) holds.
 inline constexpr std::size_t held = 1024 * MiB;
-
-// Ends the process with the exit status `fact` if `holds` is false. `fact`: the number of the fact
-// that must hold, from 1.
-inline void require(bool holds, int fact) {
-  if (!holds) _exit(fact);
-}
 
 // Makes device 0's primary context current. Ends the process with status 77 (skipped) if there is
 // no device, and with a status from 1 to 3 if a call of the driver fails.
