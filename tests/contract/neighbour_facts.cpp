@@ -1,6 +1,7 @@
 // Two processes on one device: memory of one is not available to the other, and is free again when
 // its owner ends, however it ends. The exit status is 0, or the number of the fact that did not
 // hold.
+#include "tests/comes_about.hpp"
 #include "tests/contract/neighbour.hpp"
 
 namespace {
@@ -21,8 +22,7 @@ int main() {
   require(cuMemAlloc(&address, beside + held / 2) == CUDA_ERROR_OUT_OF_MEMORY, 10);
   kill(neighbour, SIGKILL);
   require(waitpid(neighbour, nullptr, 0) == neighbour, 11);
-  for (int i = 0; i < 3000 && free_bytes() < beside + held; ++i) usleep(20000);
-  require(free_bytes() >= beside + held, 12);
+  require(cuwarden::comes_about([&] { return free_bytes() >= beside + held; }), 12);
   require(cuMemAlloc(&address, beside + held / 2) == CUDA_SUCCESS, 13);
   return 0;
 }
