@@ -242,3 +242,12 @@ def check_covered(report):
     assert report["unhooked_lookups"] == [], report["unhooked_lookups"]
     assert report["coverage"]["complete"] is True, report["coverage"]
     assert report["tool"]["complete"] is True, report["tool"]
+
+
+def check_own_account(run):
+    """Checks that the report has what the program counted itself: its totals, its leaks, and right results."""
+    check_results(run)
+    run.report.check_totals(run.last_line["totals"])
+    for fact in run.last_line["leaked"]:
+        run.report.check_leak(fact)
+    check_covered(run.report)

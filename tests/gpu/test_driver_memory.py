@@ -3,7 +3,7 @@ per thread."""
 
 import pytest
 
-from preloaded import check_covered, check_results, program
+from preloaded import check_own_account, program
 from report_tables import ON_DEVICE
 
 WAYS = ["dlsym", "lookup", "lookup_per_thread"]
@@ -12,11 +12,7 @@ WAYS = ["dlsym", "lookup", "lookup_per_thread"]
 @pytest.mark.parametrize("way", WAYS)
 def test_counts_and_bytes_of_each_kind_are_the_programs_own(workspace, way):
     run = workspace.run_both([program("driver_memory"), way])
-    check_results(run)
-    run.report.check_totals(run.last_line["totals"])
-    for fact in run.last_line["leaked"]:
-        run.report.check_leak(fact)
-    check_covered(run.report)
+    check_own_account(run)
 
 
 @pytest.mark.alone

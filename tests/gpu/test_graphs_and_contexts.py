@@ -2,7 +2,7 @@
 
 import pytest
 
-from preloaded import SIMULATED, check_covered, check_results, program
+from preloaded import SIMULATED, check_covered, check_own_account, check_results, program
 
 CONTEXT_END = "context_end_shared" if SIMULATED else "context_end"
 
@@ -10,11 +10,7 @@ CONTEXT_END = "context_end_shared" if SIMULATED else "context_end"
 @pytest.mark.parametrize("build", ["graph_memory", "graph_memory_shared"])
 def test_graph_memory_is_live_from_its_launch_to_its_free(workspace, build):
     run = workspace.run_both([program(build)])
-    check_results(run)
-    run.report.check_totals(run.last_line["totals"])
-    for fact in run.last_line["leaked"]:
-        run.report.check_leak(fact)
-    check_covered(run.report)
+    check_own_account(run)
 
 
 @pytest.mark.alone

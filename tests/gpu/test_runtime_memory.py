@@ -2,7 +2,7 @@
 
 import pytest
 
-from preloaded import check_covered, check_results, program
+from preloaded import check_own_account, program
 from report_tables import ON_DEVICE
 
 MIB = 1 << 20
@@ -12,11 +12,7 @@ BUILDS = ["runtime_memory_static", "runtime_memory_shared", "runtime_memory_per_
 @pytest.mark.parametrize("build", BUILDS)
 def test_counts_and_bytes_of_each_kind_are_the_programs_own(workspace, build):
     run = workspace.run_both([program(build)])
-    check_results(run)
-    run.report.check_totals(run.last_line["totals"])
-    for fact in run.last_line["leaked"]:
-        run.report.check_leak(fact)
-    check_covered(run.report)
+    check_own_account(run)
 
 
 @pytest.mark.alone
