@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from reports import Report
-from shimmed import COMMAND, PATIENCE_S, program, start, until
+from shimmed import COMMAND, PATIENCE_S, PROGRAMS, program, until
 
 
 def waiting(live, how="wait", **popen):
@@ -243,19 +242,45 @@ def test_a_snapshot_of_another_users_process_gives_one_line(workspace, live):
     assert "root" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
-def test_a_process_that_ends_meanwhile_leaves_a_report_or_a_line(cuwarden, workspace):
-    for _ in range(5):
-        process = start(workspace, [program("ending"), "return"])
-        time.sleep(0.03)
-        done = cuwarden("snapshot", process.pid, "-o", "-")
-        process.wait(timeout=PATIENCE_S)
-        process.stdout.close()
-        assert done.returncode in (0, 2)
-        if done.returncode == 0:
-            Report(json.loads(done.stdout))
-        else:
-            assert len(done.stderr.splitlines()) == 1
-        assert process.returncode != -signal.SIGBUS
+def snapshot_of_ending(workspace, live, before, *words):
+    """Runs `cuwarden snapshot` for a process that ends by itself right before the command opens `before`.
+
+    `before`: part of a path; "{pid}" stands for the process's id. Returns the command's (status, output,
+    lines of errors).
+    """
+    process = live(program("many_stacks"), "3", stdin=subprocess.PIPE)
+    assert json.loads(process.stdout.readline())["count"] == 3
+    preload = {"LD_PRELOAD": PROGRAMS / "libstopped.so", "STOP_BEFORE": before.format(pid=process.pid)}
+    command = subprocess.Popen(
+        [COMMAND, "snapshot", str(process.pid), *map(str, words)],
+        env=workspace.environment(preload, shim=False, preload=()),
+        cwd=workspace.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    stat = Path(f"/proc/{command.pid}/stat")
+    until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", command)
+    process.stdin.close()
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert list(workspace.ledger.iterdir()) == [], "the ledger of a process that has ended is gone"
+    assert len(Report.read(workspace.reports / f"many_stacks-{process.pid}.json").leaks()) == 3
+    command.send_signal(signal.SIGCONT)
+    output, errors = command.communicate(timeout=PATIENCE_S)
+    return command.returncode, output, errors.splitlines()
+
+
+@pytest.mark.parametrize("before", ["/{pid}/maps", "cuwarden-ledger-"])
+def test_a_process_that_ends_before_its_ledger_is_open_leaves_a_line(workspace, live, before):
+    status, output, errors = snapshot_of_ending(workspace, live, before, "-o", "-")
+    assert (status, output, len(errors)) == (2, "", 1), errors
+
+
+def test_a_process_that_ends_while_its_ledger_is_read_leaves_a_report(workspace, live):
+    path = workspace.folder / "snapshot.json"
+    # A report is written under such a name first.
+    status, output, errors = snapshot_of_ending(workspace, live, ".cuwarden-", "-o", path)
+    assert (status, output, errors) == (0, f"report: {path}\n", [])
+    report = Report.read(path)
+    assert report["process"]["end_reason"] == "running"
+    assert len(report.leaks()) == 3
 
 
 def test_a_ledger_is_not_replaced_by_what_is_written_about_it(cuwarden, workspace, live):
