@@ -7,6 +7,7 @@
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"
 #include "reporters/text/text_rungs.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
@@ -77,10 +78,8 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
 // In a job, returns a text that names the device beyond its number: each process counts the devices
 // that it sees from 0, so that numbers do not tell which ranks share a device.
 std::string sharing_of(const IndexedReport& report, const model::Incident& incident) {
-  const std::string& verdict = incident.verdict;
   const auto& job = report->job;
-  if ((verdict != "held_by_other_processes" && verdict != "held_by_unlisted_owner") || !job.job_id)
-    return {};
+  if (named_holders(incident.verdict) != NamedHolders::others || !job.job_id) return {};
   std::string text = "this is ";
   if (job.rank) text += "rank " + std::to_string(*job.rank) + " of ";
   text += text_or(job.scheduler, "") + " job " + text_or(job.job_id, "") +

@@ -24,7 +24,8 @@ Finding(Proof, std::string) -> Finding<Proof>;
 // Declares the predicate of each verdict, a function of the verdict's name. It returns the finding
 // if the verdict's cause explains the refused request; otherwise null. unknown() never returns
 // null.
-#define VERDICT(name, Proof, meaning) std::optional<Finding<Proof>> name(const Shortage&);
+#define VERDICT(name, Proof, holders, reserves, meaning) \
+  std::optional<Finding<Proof>> name(const Shortage&);
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
 

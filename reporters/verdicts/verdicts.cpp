@@ -1,5 +1,7 @@
 #include "reporters/verdicts/verdicts.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "reporters/verdicts/predicates.hpp"
@@ -16,14 +18,28 @@ Judgement judgement_of(Verdict verdict, verdicts::Finding<Proof>&& found) {
   return judgement;
 }
 
-// True if the advice on this verdict also names reserves of libraries: more free memory would have
-// changed the refusal, and waiting for pending frees would not.
-constexpr bool is_helped_by_reserves(Verdict verdict) {
-  return verdict == Verdict::host_ram_exhausted || verdict > Verdict::pending_frees;
+// Says if the advice on a verdict also names reserves of libraries.
+enum class Advice : std::uint8_t { without_reserves, with_reserves };
+
+// A row of verdicts.def, without the struct of its proof and its meaning.
+struct VerdictRow {
+  std::string_view name;
+  NamedHolders holders;
+  Advice advice;
+};
+constexpr VerdictRow verdict_rows[] = {
+#define VERDICT(name, Proof, holders, reserves, meaning) \
+  {#name, NamedHolders::holders, Advice::reserves},
+#include "reporters/verdicts/verdicts.def"
+#undef VERDICT
+};
+
+constexpr const VerdictRow& row_of(Verdict verdict) {
+  return verdict_rows[static_cast<std::size_t>(verdict)];
 }
 
 Judgement first_that_holds(const Shortage& shortage) {
-#define VERDICT(name, Proof, meaning) \
+#define VERDICT(name, Proof, holders, reserves, meaning) \
   if (auto found = verdicts::name(shortage)) return judgement_of(Verdict::name, std::move(*found));
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
@@ -32,19 +48,18 @@ Judgement first_that_holds(const Shortage& shortage) {
 
 }  // namespace
 
-std::string_view verdict_name(Verdict verdict) noexcept {
-  constexpr std::string_view names[] = {
-#define VERDICT(name, Proof, meaning) #name,
-#include "reporters/verdicts/verdicts.def"
-#undef VERDICT
-  };
-  return names[static_cast<std::size_t>(verdict)];
+std::string_view verdict_name(Verdict verdict) noexcept { return row_of(verdict).name; }
+
+NamedHolders named_holders(std::string_view verdict) noexcept {
+  const auto* const row = std::ranges::find(verdict_rows, verdict, &VerdictRow::name);
+  return row == std::end(verdict_rows) ? NamedHolders::none : row->holders;
 }
 
 Judgement judge(const IncidentCase& given) {
   const Shortage shortage(given);
   Judgement made = first_that_holds(shortage);
-  if (is_helped_by_reserves(made.verdict)) made.advice += verdicts::advice_on_reserves(shortage);
+  if (row_of(made.verdict).advice == Advice::with_reserves)
+    made.advice += verdicts::advice_on_reserves(shortage);
   return made;
 }
 

@@ -13,13 +13,25 @@ namespace cuwarden {
 
 // The causes for which a request may be refused: the rows of verdicts.def, in their order.
 enum class Verdict : std::uint8_t {
-#define VERDICT(name, Proof, meaning) name,
+#define VERDICT(name, Proof, holders, reserves, meaning) name,
 #include "reporters/verdicts/verdicts.def"
 #undef VERDICT
 };
 // Returns the verdict's name in the report, such as "slab_fragmentation": the name of the
 // enumerator.
 std::string_view verdict_name(Verdict) noexcept;
+
+// Holders of memory to which the text report attributes a refusal. Beside them, every refused
+// request has a list of the call stacks that held memory.
+enum class NamedHolders : std::uint8_t {
+  none,          // no holder
+  own,           // the call stack of this process that held most; the headline names it
+  own_in_slabs,  // the call stack of this process that locks most memory in slabs; as `own`
+  others,  // owners outside this process; in a job, the report says what this process is there
+};
+// Returns the holders to which the text report attributes a refusal for the cause `verdict`, a name
+// from a report. Returns NamedHolders::none if no verdict has the name.
+NamedHolders named_holders(std::string_view verdict) noexcept;
 
 // The cause for which a request was refused.
 struct Judgement {

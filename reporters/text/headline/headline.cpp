@@ -14,6 +14,7 @@
 #include "reporters/text/elements/ranked_leaks.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/top_holders.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
@@ -257,11 +258,10 @@ std::string free_words(const IndexedReport& report, const model::Incident& incid
 // Adds to the cause the line of the program whose allocations matter most, if the process itself
 // holds the memory.
 void add_holder(const IndexedReport& report, const model::Incident& incident, Headline& headline) {
-  constexpr std::string_view own[] = {"device_full_own", "slab_fragmentation", "held_by_framework"};
+  const NamedHolders named = named_holders(incident.verdict);
+  const bool is_own = named == NamedHolders::own || named == NamedHolders::own_in_slabs;
   const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
-  if (std::ranges::find(own, incident.verdict) == std::end(own) || holders.empty() ||
-      headline.cause.empty())
-    return;
+  if (!is_own || holders.empty() || headline.cause.empty()) return;
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_location(report, top.stack);
   if (location.empty()) return;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/verdicts/verdicts.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -15,7 +16,7 @@ bool is_block(const model::IncidentHolder& holder) {
 
 bool holders_lock_slabs(const model::Incident& incident,
                         const std::vector<model::IncidentHolder>& holders) {
-  return incident.verdict == "slab_fragmentation" &&
+  return named_holders(incident.verdict) == NamedHolders::own_in_slabs &&
          std::ranges::any_of(
              holders, [](const auto& holder) { return holder.slab_locked_bytes.value_or(0) > 0; });
 }

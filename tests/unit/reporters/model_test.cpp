@@ -47,7 +47,7 @@ TEST(Model, has_the_verdicts_of_the_schema_with_their_meanings_and_the_figures_o
   const Json incident = schema()["properties"]["incidents"]["items"]["properties"];
   Json rows = Json::array();
   Names figures, described;
-#define VERDICT(name, Proof, meaning)                           \
+#define VERDICT(name, Proof, holders, reserves, meaning)        \
   rows.push_back({{"const", #name}, {"description", meaning}}); \
   for (const std::string_view figure : model::field_names<verdicts::Proof>) figures.emplace(figure);
 #include "reporters/verdicts/verdicts.def"

@@ -278,5 +278,10 @@ TEST_F(Verdicts, a_device_with_impossible_numbers_has_no_account) {
   EXPECT_EQ(verdict(), "unknown");
 }
 
+TEST_F(Verdicts, a_verdict_that_this_version_does_not_have_is_attributed_to_no_holder) {
+  EXPECT_EQ(named_holders("slab_fragmentation"), NamedHolders::own_in_slabs);
+  EXPECT_EQ(named_holders("a_verdict_of_a_later_version"), NamedHolders::none);
+}
+
 }  // namespace
 }  // namespace cuwarden
