@@ -74,9 +74,13 @@ GateOutcome judge(const Gate& gate, const LeaksByFingerprint& now, const Differe
     line += ", " + human_count(difference.grown.size()) + " grown";
   count(gate.on_growth, difference.grown, "grown");
   count(gate.on_new, difference.added, "new");
-  if (culprit != nullptr) return {true, false, "FAIL: " + line + location_of(*culprit)};
-  if (doubt) return {true, true, "FAIL: " + line + ", but leaks may be missing: " + *doubt};
-  return {false, false, "OK: " + line};
+  if (culprit != nullptr)
+    return {.failed = true, .by_doubt = false, .line = "FAIL: " + line + location_of(*culprit)};
+  if (doubt)
+    return {.failed = true,
+            .by_doubt = true,
+            .line = "FAIL: " + line + ", but leaks may be missing: " + *doubt};
+  return {.failed = false, .by_doubt = false, .line = "OK: " + line};
 }
 
 }  // namespace cuwarden

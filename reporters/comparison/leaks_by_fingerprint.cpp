@@ -94,7 +94,12 @@ void each_leak(const IndexedReport& report, const std::string& module,
                FunctionRef<void(const LeakRow&)> visit) {
   const auto give = [&](const auto& row, std::string_view kind, std::string_view api) {
     if (!row.fingerprint || row.count == 0) return;
-    LeakRow leak{*row.fingerprint, kind, api, row.stack, row.count, row.bytes};
+    LeakRow leak{.fingerprint = *row.fingerprint,
+                 .kind = kind,
+                 .api = api,
+                 .stack = row.stack,
+                 .count = row.count,
+                 .bytes = row.bytes};
     if constexpr (requires { row.lost_count; }) {
       leak.lost_count = row.lost_count.value_or(0);
       leak.lost_bytes = row.lost_bytes.value_or(0);

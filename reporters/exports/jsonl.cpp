@@ -316,8 +316,12 @@ class Lines {
   }
 
   void write_verdict(const model::Incident& incident) {
-    const Verdict verdict{incident.id,      incident.time_ns, incident.verdict,
-                          incident.outcome, incident.device,  incident.advice};
+    const Verdict verdict{.incident = incident.id,
+                          .time_ns = incident.time_ns,
+                          .verdict = incident.verdict,
+                          .outcome = incident.outcome,
+                          .device = incident.device,
+                          .advice = incident.advice};
     write_part("verdicts", AnyValue::of(verdict));
     for (const auto& [name, value] : incident.proof) {
       const ProofFigure figure{incident.id, name, value};

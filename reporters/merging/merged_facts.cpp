@@ -95,8 +95,12 @@ void find_idle_devices(model::MergedReport& report) {
     const std::size_t visible = lists.size() == 1 ? devices_in(lists.begin()->value_or("")) : 0;
     const auto& [used, shared] = devices[host];
     if (shared == nullptr || shared->processes < std::uint64_t{2} || visible <= used) continue;
-    report.idle_devices.push_back(
-        {host, visible, used, visible - used, shared->id, shared->processes});
+    report.idle_devices.push_back({.host = host,
+                                   .visible = visible,
+                                   .used = used,
+                                   .idle = visible - used,
+                                   .shared_device = shared->id,
+                                   .processes = shared->processes});
   }
 }
 

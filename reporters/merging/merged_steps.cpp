@@ -44,8 +44,11 @@ std::vector<LeakingStep> leaking_steps(const model::MergedReport& report) {
   }
   std::vector<LeakingStep> steps;
   for (const auto& [name, sums] : sums_by_name)
-    steps.push_back(
-        {name, sums.count, sums.bytes, most_first(sums.by_leak), most_first(sums.by_process)});
+    steps.push_back({.name = name,
+                     .count = sums.count,
+                     .bytes = sums.bytes,
+                     .leaks = most_first(sums.by_leak),
+                     .processes = most_first(sums.by_process)});
   std::ranges::stable_sort(steps, std::greater(), &LeakingStep::bytes);
   return steps;
 }

@@ -92,10 +92,12 @@ Merger::IdsByOrdinal Merger::add_devices(const IndexedReport& report) {
     row.host = report->process.host;
     const model::Id id = id_of(std::move(row), processes_.back().id);
     ids[device.device] = id;
-    uses_.push_back({processes_.back().id, id, device.device,
-                     sum_of(report, &model::Total::live_bytes, device.device),
-                     sum_of(report, &model::Total::peak_bytes, device.device),
-                     static_cast<std::uint64_t>(std::ranges::count_if(
+    uses_.push_back({.process = processes_.back().id,
+                     .device = id,
+                     .ordinal = device.device,
+                     .live_bytes = sum_of(report, &model::Total::live_bytes, device.device),
+                     .peak_bytes = sum_of(report, &model::Total::peak_bytes, device.device),
+                     .refused = static_cast<std::uint64_t>(std::ranges::count_if(
                          report->incidents,
                          [&](const auto& incident) { return incident.device == device.device; }))});
   }
@@ -119,7 +121,7 @@ std::vector<model::DeviceHolder> Merger::holders_at(const IndexedReport& report,
   std::vector<model::DeviceHolder> holders{own};
   for (const model::DeviceProcess& other : report->device_processes)
     if (other.incident == incident.id && other.device == incident.device && other.pid)
-      holders.push_back({0, std::nullopt, other.pid, other.program, other.used_bytes});
+      holders.push_back({.pid = other.pid, .program = other.program, .bytes = other.used_bytes});
   std::ranges::stable_sort(holders.begin() + 1, holders.end(), std::greater(),
                            &model::DeviceHolder::bytes);
   return holders;
@@ -203,7 +205,13 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
     Leak& leak = leak_of(report, row);
     const model::Id id = processes_.back().id;
     if (leak.processes.empty() || leak.processes.back().process != id) {
-      leak.processes.push_back({0, id, 0, 0, 0, 0, 0, 0, {}});
+      leak.processes.push_back({.process = id,
+                                .count = 0,
+                                .bytes = 0,
+                                .lost_count = 0,
+                                .lost_bytes = 0,
+                                .unknown_count = 0,
+                                .unknown_bytes = 0});
       of_process.push_back(&leak);
     }
     model::LeakOfProcess& own = leak.processes.back();

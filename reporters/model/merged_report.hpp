@@ -128,8 +128,8 @@ struct DeviceUse {
 // A process that held memory of a device when a request for that device's memory failed for the
 // first time (MergedDevice::full_time).
 struct DeviceHolder {
-  Id device = 0;    // id of the device in the table `devices`, from 1
-  MaybeId process;  // id of the process in the table `processes`; null: its report was not merged
+  Id device = 0;      // id of the device in the table `devices`, from 1
+  MaybeId process{};  // id of the process in the table `processes`; null: its report was not merged
   // Pid of the holding process, as the process that was refused saw it; null: unknown.
   Figure pid;
   Text program;  // path of the process's program, or only its name; null: unknown
@@ -194,7 +194,7 @@ struct LeakOfProcess {
   Figure count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes;
   // Named steps (such as tests) in which the process made the allocations, most bytes first. Steps
   // of one name are one row. Empty: there are none, or the merged report is older than this field.
-  std::vector<NamedStep> named_steps;
+  std::vector<NamedStep> named_steps{};
   CUWARDEN_FIELDS(leak, process, count, bytes, lost_count, lost_bytes, unknown_count, unknown_bytes,
                   named_steps)
   CUWARDEN_MAY_LACK(named_steps)

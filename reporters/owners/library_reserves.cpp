@@ -10,10 +10,14 @@ namespace cuwarden {
 namespace {
 
 constexpr std::array reserves = {
-#define RESERVE(library, file, memory, use, holds, gives_back, limited_by)                    \
-  LibraryReserve{                                                                             \
-      library,    file,      LibraryReserve::Memory::memory, LibraryReserve::Use::use, holds, \
-      gives_back, limited_by},
+#define RESERVE(name, pattern, kind, use_of_it, content, call, setting) \
+  LibraryReserve{.library = name,                                       \
+                 .file = pattern,                                       \
+                 .memory = LibraryReserve::Memory::kind,                \
+                 .use = LibraryReserve::Use::use_of_it,                 \
+                 .holds = content,                                      \
+                 .gives_back = call,                                    \
+                 .limited_by = setting},
 #include "reporters/owners/library_reserves.def"
 #undef RESERVE
 };

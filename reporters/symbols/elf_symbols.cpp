@@ -172,7 +172,13 @@ std::vector<std::string> ElfFile::functions_at(std::span<const std::uint64_t> so
     const int best_rank = (best.sized ? 2 : 0) + (best.global ? 1 : 0);
     const bool better = !best.found || symbol.st_value > best.value ||
                         (symbol.st_value == best.value && rank > best_rank);
-    if (better) best = {symbol.st_value, extent, symbol.st_size != 0, name, global, true};
+    if (better)
+      best = {.value = symbol.st_value,
+              .extent = extent,
+              .sized = symbol.st_size != 0,
+              .name = name,
+              .global = global,
+              .found = true};
   });
   if (!complete) return {};  // half a table could name the wrong function
 

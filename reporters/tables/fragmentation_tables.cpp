@@ -114,8 +114,11 @@ void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
       // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
       // hold more pieces.
       const std::uint64_t slots = std::max(all.page_bytes / slab.class_bytes, slab.live_count);
-      put({static_cast<model::Id>(device), address_text(slab.address), slab.class_bytes, slots,
-           slab.live_count});
+      put({.device = static_cast<model::Id>(device),
+           .address = address_text(slab.address),
+           .class_bytes = slab.class_bytes,
+           .slots = slots,
+           .live = slab.live_count});
     }
   }
 }
@@ -124,8 +127,11 @@ void put_slab_holders(const ledger::Reader& reader, const Fragmentations& fragme
                       const CallFrames& frames, Put<model::SlabHolder> put) {
   for (const auto& [device, all] : fragmentations) {
     for (const auto& [id, holder] : all.holders)
-      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(id)), holder.count,
-           holder.bytes, holder.locked_bytes});
+      put({.device = static_cast<model::Id>(device),
+           .stack = frames.known_stack_of(reader.group(id)),
+           .count = holder.count,
+           .bytes = holder.bytes,
+           .locked_bytes = holder.locked_bytes});
   }
 }
 

@@ -58,9 +58,14 @@ void put_incident_fragmentation(const ledger::Reader& reader,
     const ledger::IncidentView& incident = given.incident;
     const auto device = device_id(given.device);
     if (!device || !incident.fact(Fact::slab_locked_bytes)) continue;
-    put({incident.id.value, *device, incident.fact(Fact::slab_count), listed.at(incident.id.value),
-         incident.fact(Fact::slab_locked_bytes), incident.fact(Fact::rounding_bytes),
-         incident.fact(Fact::memory_pool_idle_bytes), largest_request_at(incident)});
+    put({.incident = incident.id.value,
+         .device = *device,
+         .slab_count = incident.fact(Fact::slab_count),
+         .slabs_listed = listed.at(incident.id.value),
+         .slab_locked_bytes = incident.fact(Fact::slab_locked_bytes),
+         .rounding_bytes = incident.fact(Fact::rounding_bytes),
+         .mempool_idle_bytes = incident.fact(Fact::memory_pool_idle_bytes),
+         .largest_request_bytes = largest_request_at(incident)});
   }
 }
 
@@ -71,8 +76,11 @@ void put_incident_slab_classes(const ledger::Reader& reader,
   each_row(reader, RegionId::incident_classes, &ledger::Reader::incident_class,
            [&](const ledger::IncidentClassView& row) {
              if (listed.contains(row.incident.value))
-               put({row.incident.value, row.class_bytes, row.slab_count, row.live_count,
-                    row.live_bytes});
+               put({.incident = row.incident.value,
+                    .class_bytes = row.class_bytes,
+                    .slab_count = row.slab_count,
+                    .live_count = row.live_count,
+                    .live_bytes = row.live_bytes});
            });
 }
 

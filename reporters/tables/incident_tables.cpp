@@ -239,14 +239,16 @@ void put_incident_facts(const std::vector<IncidentCase>& incidents, Put<model::I
 
 void put_rungs(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
                Put<model::Rung> put) {
-  each_row(
-      reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
-      [&](const ledger::IncidentRungView& rung) {
-        if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
-        put({rung.incident.value, rung.order, std::string(rung_name(rung.rung)),
-             std::string(outcome_name(rung.rung, rung.outcome)),
-             std::min(rung.duration_ns, model::largest_number), model::text_or_null(rung.name)});
-      });
+  each_row(reader, RegionId::incident_rungs, &ledger::Reader::incident_rung,
+           [&](const ledger::IncidentRungView& rung) {
+             if (!is_listed(incidents, rung.incident) || rung.order == 0) return;
+             put({.incident = rung.incident.value,
+                  .order = rung.order,
+                  .rung = std::string(rung_name(rung.rung)),
+                  .outcome = std::string(outcome_name(rung.rung, rung.outcome)),
+                  .duration_ns = std::min(rung.duration_ns, model::largest_number),
+                  .reclaimer = model::text_or_null(rung.name)});
+           });
 }
 
 void put_rungs_left_out(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
@@ -268,9 +270,13 @@ void put_incident_holders(const ledger::Reader& reader, const std::vector<Incide
            [&](const auto& holder) {
              const auto group = reader.group(holder.group.value);
              if (!group || !is_listed(incidents, holder.incident)) return;
-             put({holder.incident.value, frames.known_stack(group->stack),
-                  std::string(kind_name(group->kind)), holder.count, holder.bytes,
-                  holder.growth_bytes_per_minute, holder.slab_locked_bytes});
+             put({.incident = holder.incident.value,
+                  .stack = frames.known_stack(group->stack),
+                  .kind = std::string(kind_name(group->kind)),
+                  .count = holder.count,
+                  .bytes = holder.bytes,
+                  .growth_bytes_per_minute = holder.growth_bytes_per_minute,
+                  .slab_locked_bytes = holder.slab_locked_bytes});
            });
 }
 

@@ -108,8 +108,11 @@ template <class Slabs>
 void put_slab_classes(const std::map<std::int32_t, Slabs>& by_device, Put<model::SlabClass> put) {
   for (const auto& [device, all] : by_device) {
     for (const auto& [class_bytes, of] : all.classes)
-      put({static_cast<model::Id>(device), class_bytes, of.slab_count, of.live_count,
-           of.live_bytes});
+      put({.device = static_cast<model::Id>(device),
+           .class_bytes = class_bytes,
+           .slab_count = of.slab_count,
+           .live_count = of.live_count,
+           .live_bytes = of.live_bytes});
   }
 }
 

@@ -120,9 +120,13 @@ void put_worst_slab_holders(const ledger::Reader& reader, const WorstByDevice& a
                             const CallFrames& frames, Put<model::WorstSlabHolder> put) {
   for (const auto& [device, worst] : all) {
     for (const ledger::WorstHolderView& holder : worst.holders())
-      put({static_cast<model::Id>(device), frames.known_stack_of(reader.group(holder.group.value)),
-           holder.count, holder.bytes, holder.locked_bytes, worst.moment.holders_ns,
-           worst.moment.holders_locked_bytes});
+      put({.device = static_cast<model::Id>(device),
+           .stack = frames.known_stack_of(reader.group(holder.group.value)),
+           .count = holder.count,
+           .bytes = holder.bytes,
+           .locked_bytes = holder.locked_bytes,
+           .time_ns = worst.moment.holders_ns,
+           .of_locked_bytes = worst.moment.holders_locked_bytes});
   }
 }
 

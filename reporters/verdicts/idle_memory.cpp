@@ -60,8 +60,11 @@ std::optional<Finding<WasteProof>> slab_fragmentation(const Shortage& shortage) 
     return std::nullopt;
   const std::string& wants = shortage.given().meshing_wants;
   return Finding<WasteProof>{
-      {locked, rounding, unused == 0 ? std::nullopt : Figure(unused), shortage.free_bytes(),
-       shortage.requested_bytes()},
+      {.slab_locked_bytes = locked,
+       .rounding_bytes = rounding,
+       .pool_unused_bytes = unused == 0 ? std::nullopt : Figure(unused),
+       .free_bytes = shortage.free_bytes(),
+       .requested_bytes = shortage.requested_bytes()},
       unused > std::max(locked, rounding)
           ? human_bytes(unused) +
                 " are the free parts of pages that the pool's allocations still use: free the "
@@ -104,8 +107,14 @@ std::optional<Finding<FrameworkProof>> framework_fragmentation(const Shortage& s
                   "the same variable, max_split_size_mb:512 (larger blocks are not split) or "
                   "garbage_collection_threshold:0.8 (unused blocks go back earlier)";
   return Finding<FrameworkProof>{
-      {"PyTorch", reserved, shortage.incident().fact(Fact::pytorch_allocated_bytes), idle, holes,
-       largest, shortage.free_bytes(), shortage.requested_bytes()},
+      {.framework = "PyTorch",
+       .reserved_bytes = reserved,
+       .allocated_bytes = shortage.incident().fact(Fact::pytorch_allocated_bytes),
+       .idle_bytes = idle,
+       .hole_count = holes,
+       .largest_free_bytes = largest,
+       .free_bytes = shortage.free_bytes(),
+       .requested_bytes = shortage.requested_bytes()},
       std::move(advice)};
 }
 
@@ -139,7 +148,11 @@ std::optional<Finding<LibraryProof>> held_by_framework(const Shortage& shortage)
     return std::nullopt;
   const Figure idle = is_pytorch_allocator(module) ? idle_in_pytorch(given.incident) : std::nullopt;
   return Finding<LibraryProof>{
-      {module, bytes, idle, shortage.free_bytes(), shortage.requested_bytes()},
+      {.holder = module,
+       .held_bytes = bytes,
+       .idle_bytes = idle,
+       .free_bytes = shortage.free_bytes(),
+       .requested_bytes = shortage.requested_bytes()},
       library_name(module) + " holds " + human_bytes(bytes) +
           (idle ? " (" + human_bytes(*idle) + " of it not in use)" : std::string()) + ", and " +
           library_name(given.requester) + " asked for more: " + emptying(given, module)};

@@ -78,9 +78,15 @@ std::optional<Finding<ImplicitProof>> implicit_memory(const Shortage& shortage) 
     return std::nullopt;
   const auto item = [&](Holder holder) { return unless_0(shortage.held_by(holder)); };
   return Finding<ImplicitProof>{
-      {shortage.fact(Fact::given_back_bytes), item(Holder::context), item(Holder::modules),
-       item(Holder::local_memory), item(Holder::heap), item(Holder::streams), item(Holder::graphs),
-       shortage.free_bytes(), shortage.requested_bytes()},
+      {.given_back_bytes = shortage.fact(Fact::given_back_bytes),
+       .context_bytes = item(Holder::context),
+       .modules_bytes = item(Holder::modules),
+       .local_memory_bytes = item(Holder::local_memory),
+       .heap_bytes = item(Holder::heap),
+       .streams_bytes = item(Holder::streams),
+       .graphs_bytes = item(Holder::graphs),
+       .free_bytes = shortage.free_bytes(),
+       .requested_bytes = shortage.requested_bytes()},
       of_call != nullptr ? of_call
       : bytes == contexts
           ? "the contexts themselves take " + human_bytes(bytes) +

@@ -29,12 +29,13 @@ std::optional<OthersProof> held_by_others(const Shortage& shortage, model::Figur
   if (!shortage.lacks_memory() || !shortage.is_the_most(shortage.others()) ||
       unlisted.has_value() != (shortage.listed() < shortage.unlisted()))
     return std::nullopt;
-  return OthersProof{shortage.fact(Fact::other_processes_bytes),
-                     shortage.opened() == 0 ? std::nullopt : model::Figure(shortage.opened()),
-                     shortage.own(),
-                     unlisted,
-                     shortage.free_bytes(),
-                     shortage.requested_bytes()};
+  return OthersProof{
+      .other_processes_bytes = shortage.fact(Fact::other_processes_bytes),
+      .opened_bytes = shortage.opened() == 0 ? std::nullopt : model::Figure(shortage.opened()),
+      .own_bytes = shortage.own(),
+      .unlisted_bytes = unlisted,
+      .free_bytes = shortage.free_bytes(),
+      .requested_bytes = shortage.requested_bytes()};
 }
 
 // Processes of which the advice says the same.

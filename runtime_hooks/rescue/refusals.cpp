@@ -169,8 +169,11 @@ CUresult Refusals::rescue(const tracking::Caller& caller, CUresult result, const
     return result;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
   const Kind kind = need.asked == ledger::Asked::graph ? Kind::graph : Kind::device;
-  const Request asked{need.bytes, need.device == no_device ? here.device : need.device, caller.api,
-                      kind, need.asked};
+  const Request asked{.bytes = need.bytes,
+                      .device = need.device == no_device ? here.device : need.device,
+                      .api = caller.api,
+                      .kind = kind,
+                      .asked = need.asked};
   const LeftOut obstacle = lacks_memory ? this->obstacle() : LeftOut::compute_mode;
   if (obstacle != LeftOut::none) {
     refused(caller, asked, result, obstacle, need.given_back_bytes);

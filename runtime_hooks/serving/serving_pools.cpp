@@ -160,9 +160,14 @@ void ServingPools::unlock_idle() noexcept {
 void ServingPools::note_pool(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = parts_.device.counts(device);
   if (counts.served_count == 0) return;  // nothing was served, or a lock could not be taken
-  parts_.ledger.devices.set_arena(
-      device, {counts.held_bytes, counts.live_bytes, counts.served_count, counts.served_bytes,
-               counts.returned_bytes, counts.meshed_pages, counts.meshed_bytes, counts.pause_ns});
+  parts_.ledger.devices.set_arena(device, {.held_bytes = counts.held_bytes,
+                                           .live_bytes = counts.live_bytes,
+                                           .served_count = counts.served_count,
+                                           .served_bytes = counts.served_bytes,
+                                           .returned_bytes = counts.returned_bytes,
+                                           .meshed_pages = counts.meshed_pages,
+                                           .meshed_bytes = counts.meshed_bytes,
+                                           .pause_ns = counts.pause_ns});
 }
 
 void ServingPools::process_is_ending() noexcept {

@@ -47,7 +47,12 @@ void ContextMemory::made(const Caller& caller, const CurrentContext& made, bool 
   // Two threads may both find that they made a primary context.
   context_ended(made.context, made.device);
   const GroupId group = sites_.group_unguarded(caller, Kind::context, made.device);
-  add({Kind::context, is_first, made.device, made.context, {made.context.value}}, group, 0);
+  add({.kind = Kind::context,
+       .is_first = is_first,
+       .device = made.device,
+       .context = made.context,
+       .address = {made.context.value}},
+      group, 0);
 }
 
 void ContextMemory::was_not_measured(std::uint64_t handle) noexcept {
@@ -61,7 +66,12 @@ void ContextMemory::made_green(const Caller& caller, const CurrentContext& prima
   const ErrnoGuard keep;
   implicit_.meet(primary.device);
   const GroupId group = sites_.group_unguarded(caller, Kind::context, primary.device);
-  add({Kind::context, false, primary.device, primary.context, {green}}, group, 0);
+  add({.kind = Kind::context,
+       .is_first = false,
+       .device = primary.device,
+       .context = primary.context,
+       .address = {green}},
+      group, 0);
 }
 
 ContextMemory::GreenEnding ContextMemory::begin_green_end(std::uint64_t green) noexcept {
@@ -94,8 +104,11 @@ void ContextMemory::green_not_ended(const GreenEnding& ending) noexcept {
   kept.bytes -= std::min(kept.bytes, ending.record.fields.bytes.value);
   ledger_.allocations.put_back(ending.record);
   if (count_ < most_records)
-    entries_[count_++] = {Kind::context, false, device, ending.primary.context,
-                          ending.record.address};
+    entries_[count_++] = {.kind = Kind::context,
+                          .is_first = false,
+                          .device = device,
+                          .context = ending.primary.context,
+                          .address = ending.record.address};
 }
 
 void ContextMemory::book(const Caller& caller, const CurrentContext& in,
@@ -123,7 +136,7 @@ void ContextMemory::grow(const Caller& caller, Kind kind, const CurrentContext& 
   }();
   if (is_full) return grow_newest(kind, in, bytes);
   const GroupId group = sites_.group_unguarded(caller, kind, in.device);
-  add({kind, false, in.device, in.context, {}}, group, bytes);
+  add({.kind = kind, .is_first = false, .device = in.device, .context = in.context}, group, bytes);
 }
 
 void ContextMemory::grow_newest(Kind kind, const CurrentContext& in, std::uint64_t bytes) noexcept {
@@ -199,7 +212,11 @@ std::uint64_t ContextMemory::context_ended(ContextId context, DeviceOrdinal devi
   }
   // There may have been no room for an entry when the context was made.
   if (!had_entry && device != no_device)
-    end({Kind::context, false, device, context, {context.value}});
+    end({.kind = Kind::context,
+         .is_first = false,
+         .device = device,
+         .context = context,
+         .address = {context.value}});
   return sum;
 }
 

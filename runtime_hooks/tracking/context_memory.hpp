@@ -90,7 +90,7 @@ class ContextMemory {
     ContextId context;      // context that owns the memory
     // Address under which the ledger has the record: the handle of a context or green context, a
     // number from 1 for memory for kernels.
-    DeviceAddress address;
+    DeviceAddress address{};
     // True for the record of the context itself, false for those of memory in it and of its green
     // contexts.
     bool is_context() const noexcept {

@@ -49,8 +49,11 @@ class FreeBases {
     if (!locked || !is_kept(device)) return {};
     const Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
-    return {stored.epoch == epoch, stored.is_exact, stored.by_own, stored.free_bytes,
-            version_of(epoch, stored)};
+    return {.is_known = stored.epoch == epoch,
+            .is_exact = stored.is_exact,
+            .by_own = stored.by_own,
+            .free_bytes = stored.free_bytes,
+            .version = version_of(epoch, stored)};
   }
   // Returns the version of the device's base for set(). To be called before the device is read. 0:
   // the ordinal is not from 0 to 63, or the lock of the bases could not be had; set() then does
@@ -69,7 +72,11 @@ class FreeBases {
     Stored& stored = stored_[device.value];
     const std::uint64_t epoch = epoch_.load();
     if (version_of(epoch, stored) == begun)
-      stored = {free_bytes, epoch, stored.serial + 1, true, by_own};
+      stored = {.free_bytes = free_bytes,
+                .epoch = epoch,
+                .serial = stored.serial + 1,
+                .is_exact = true,
+                .by_own = by_own};
   }
   // True if no base was forgotten between the moments of two versions of one device's base. A later
   // reading may have replaced the base. Such a reading was taken while no other thread was inside a

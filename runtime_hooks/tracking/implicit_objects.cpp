@@ -146,7 +146,12 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   const std::uint64_t bytes = bytes_taken(call);
   const std::uint64_t share = call.taken ? share_of_kept(object.kind, here.device, bytes) : 0;
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));
-  Waiting entry{object, here.device, group, here.context, 0, true};
+  Waiting entry{.object = object,
+                .device = here.device,
+                .group = group,
+                .context = here.context,
+                .base_version = 0,
+                .is_new = true};
   const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
   add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
   if (call.taken) return;
@@ -170,9 +175,11 @@ void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& ob
                              {.set = ledger::record_bytes_uncertain});
     return;
   }
-  const Waiting entry{object, here.device,
-                      sites_.group_unguarded(call.caller, object.kind, here.device), here.context,
-                      version.value_or(0)};
+  const Waiting entry{.object = object,
+                      .device = here.device,
+                      .group = sites_.group_unguarded(call.caller, object.kind, here.device),
+                      .context = here.context,
+                      .base_version = version.value_or(0)};
   if (version) return wait(entry);
   if (!call.taken) return add_bytes(entry, 0, {.set = ledger::record_bytes_uncertain}, true);
   book(object.kind, here.device, static_cast<std::int64_t>(bytes));

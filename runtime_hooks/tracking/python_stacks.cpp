@@ -70,16 +70,19 @@ PythonStacks::Stored PythonStacks::merge(const python::NativeStack& native,
     // In a recursion, the function of the frame before is known.
     if (i == 0 || frame.code != chain.frames[i - 1].code)
       row = python_->read_code(frame.code, contents)
-                ? ledger_.python.intern({contents.file, contents.name, contents.first_line,
-                                         contents.lines,
-                                         static_cast<std::uint32_t>(python_->layout().lines)})
+                ? ledger_.python.intern(
+                      {.file = contents.file,
+                       .name = contents.name,
+                       .first_line = contents.first_line,
+                       .lines = contents.lines,
+                       .lines_format = static_cast<std::uint32_t>(python_->layout().lines)})
                 : 0;
     stored[i] = ledger::python_frame(row, row != 0 ? python_->instruction_of(frame) : 0);
     is_whole = is_whole && row != 0;
   }
   const python::Merged merged =
       python::merge(native, chain, {stored, chain.count}, python_->symbols(), frames);
-  return {merged.count, merged.truncated, is_whole};
+  return {.count = merged.count, .truncated = merged.truncated, .is_whole = is_whole};
 }
 
 }  // namespace cuwarden::tracking

@@ -69,7 +69,10 @@ extern "C" {
   if (ledger == nullptr) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
-  ledger->frameworks.store({framework, pool, DeviceOrdinal{device}, IncidentId{incident}, {}},
+  ledger->frameworks.store({.framework = framework,
+                            .pool = pool,
+                            .device = DeviceOrdinal{device},
+                            .incident = IncidentId{incident}},
                            {.reserved_bytes = figures[0],
                             .allocated_bytes = figures[1],
                             .peak_allocated_bytes = figures[2],
@@ -91,8 +94,9 @@ extern "C" {
   const Uncancelled whole;
   const StackId stack = shim::stack_of(*ledger, lines);
   if (stack.value == 0) return;
-  ledger->frameworks.store({framework, {}, DeviceOrdinal{device}, {}, stack},
-                           {.allocated_bytes = bytes, .allocated_count = count});
+  ledger->frameworks.store(
+      {.framework = framework, .device = DeviceOrdinal{device}, .stack = stack},
+      {.allocated_bytes = bytes, .allocated_count = count});
 }
 
 // Has cuwarden's Python module asked for figures from now on, as CUWARDEN_FRAMEWORKS=on does.

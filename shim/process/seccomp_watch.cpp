@@ -195,13 +195,13 @@ class ComingFilter {
   };
 
   static Kept kept() noexcept {
-    return {of_this_thread(),
-            cuwarden::detail::asks_confinement.load(relaxed) == nullptr,
-            confines_all.load(relaxed),
-            mode_tells.load(relaxed),
-            may_ask_mode.load(relaxed),
-            may_ask_process.load(relaxed),
-            cuwarden::detail::confined_may_probe.load(relaxed)};
+    return {.confinement = of_this_thread(),
+            .is_first = cuwarden::detail::asks_confinement.load(relaxed) == nullptr,
+            .confines_all = confines_all.load(relaxed),
+            .mode_tells = mode_tells.load(relaxed),
+            .may_ask_mode = may_ask_mode.load(relaxed),
+            .may_ask_process = may_ask_process.load(relaxed),
+            .may_probe = cuwarden::detail::confined_may_probe.load(relaxed)};
   }
 
   // The kernel can be asked for the last time. If recording has not begun, it begins now,

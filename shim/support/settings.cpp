@@ -36,13 +36,19 @@ bool read_as(Settings& settings, std::string_view text) {
 }
 
 constexpr KnownSetting known_settings[] = {
-#define SETTING(member, kind, variable, fallback, in_words, ...)                             \
-  {variable, read_as<setting_kinds::kind, &Settings::member>, setting_kinds::kind::accepted, \
-   fallback, in_words},
+#define SETTING(member, kind, variable, default_text, in_words, ...) \
+  {.name = variable,                                                 \
+   .read = read_as<setting_kinds::kind, &Settings::member>,          \
+   .accepted = setting_kinds::kind::accepted,                        \
+   .fallback = default_text,                                         \
+   .fallback_in_words = in_words},
 #include "reporters/words/settings.def"
     // `cuwarden run` sets this one for the shim; it is not for users.
-    {"CUWARDEN_REPORT_LIST", read_as<setting_kinds::AnyPath, &Settings::report_list>,
-     setting_kinds::AnyPath::accepted, "", "none"},
+    {.name = "CUWARDEN_REPORT_LIST",
+     .read = read_as<setting_kinds::AnyPath, &Settings::report_list>,
+     .accepted = setting_kinds::AnyPath::accepted,
+     .fallback = "",
+     .fallback_in_words = "none"},
 };
 
 // Returns the setting that may have been meant: one that begins with `name`, or differs from it in

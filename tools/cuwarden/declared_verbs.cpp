@@ -32,8 +32,13 @@ bool is_accepted(std::string_view text) {
 }
 
 constexpr SettingOption setting_options[] = {
-#define SETTING(member, kind, variable, fallback, in_words, option, type, help, meaning) \
-  {option, variable, type, help, is_accepted<setting_kinds::kind>, setting_kinds::kind::accepted},
+#define SETTING(member, kind, of_variable, fallback, in_words, option, of_type, in_help, meaning) \
+  {.name = option,                                                                                \
+   .variable = of_variable,                                                                       \
+   .type = of_type,                                                                               \
+   .help = in_help,                                                                               \
+   .is_accepted = is_accepted<setting_kinds::kind>,                                               \
+   .accepted = setting_kinds::kind::accepted},
 #include "reporters/words/settings.def"
 };
 

@@ -17,7 +17,7 @@ constexpr std::uint64_t usual_page_bytes = std::uint64_t{2} << 20;
 // A slab of any of the three tables.
 struct Slab {
   std::uint64_t address = 0;
-  model::Figure live, live_bytes, class_bytes, slots;
+  model::Figure live, live_bytes{}, class_bytes{}, slots{};
 };
 // A stack with pieces in slabs.
 struct Holder {
@@ -27,9 +27,9 @@ struct Holder {
 // The slabs of a device at one moment.
 struct Map {
   const char* moment;  // "incident", "worst" or "end"
-  model::MaybeId incident;
+  model::MaybeId incident{};
   model::MaybeId device;
-  model::Figure time_ns, slab_count, locked_bytes;
+  model::Figure time_ns{}, slab_count, locked_bytes;
   std::uint64_t page_bytes = usual_page_bytes;
   std::vector<Slab> slabs{};
   std::vector<Holder> holders{};
@@ -78,12 +78,18 @@ std::string json_of(Map map, StacksOfReport& stacks) {
 
 void add_incident_maps(const IndexedReport& report, std::vector<Map>& maps) {
   for (const model::IncidentFragmentation& row : report->incident_fragmentation) {
-    Map map{"incident", row.incident, row.device, {}, row.slab_count, row.slab_locked_bytes};
+    Map map{.moment = "incident",
+            .incident = row.incident,
+            .device = row.device,
+            .slab_count = row.slab_count,
+            .locked_bytes = row.slab_locked_bytes};
     for (const model::Incident& incident : report->incidents)
       if (incident.id == row.incident) map.time_ns = incident.time_ns;
     for (const model::IncidentSlab& slab : report->incident_slab_map)
       if (slab.incident == row.incident)
-        map.slabs.push_back({address_of(slab.address), slab.live, slab.live_bytes, {}, {}});
+        map.slabs.push_back({.address = address_of(slab.address),
+                             .live = slab.live,
+                             .live_bytes = slab.live_bytes});
     for (const model::IncidentHolder& holder : report->incident_holders)
       if (holder.incident == row.incident && holder.slab_locked_bytes.value_or(0) != 0)
         map.holders.push_back({holder.stack, holder.count, holder.bytes, holder.slab_locked_bytes});
@@ -93,10 +99,16 @@ void add_incident_maps(const IndexedReport& report, std::vector<Map>& maps) {
 
 void add_worst_maps(const IndexedReport& report, std::vector<Map>& maps) {
   for (const model::WorstFragmentation& row : report->worst_fragmentation) {
-    Map map{"worst", {}, row.device, row.time_ns, row.slab_count, row.slab_locked_bytes};
+    Map map{.moment = "worst",
+            .device = row.device,
+            .time_ns = row.time_ns,
+            .slab_count = row.slab_count,
+            .locked_bytes = row.slab_locked_bytes};
     for (const model::WorstSlab& slab : report->worst_slab_map)
       if (slab.device == row.device)
-        map.slabs.push_back({address_of(slab.address), slab.live, slab.live_bytes, {}, {}});
+        map.slabs.push_back({.address = address_of(slab.address),
+                             .live = slab.live,
+                             .live_bytes = slab.live_bytes});
     for (const model::WorstSlabHolder& holder : report->worst_slab_holders)
       if (holder.device == row.device)
         map.holders.push_back({holder.stack, holder.count, holder.bytes, holder.locked_bytes});
@@ -106,12 +118,18 @@ void add_worst_maps(const IndexedReport& report, std::vector<Map>& maps) {
 
 void add_maps_of_the_end(const IndexedReport& report, std::vector<Map>& maps) {
   for (const model::Fragmentation& row : report->fragmentation) {
-    Map map{"end", {}, row.device, report->process.end_ns, row.slab_count, row.slab_locked_bytes};
+    Map map{.moment = "end",
+            .device = row.device,
+            .time_ns = report->process.end_ns,
+            .slab_count = row.slab_count,
+            .locked_bytes = row.slab_locked_bytes};
     map.page_bytes = row.page_bytes.value_or(usual_page_bytes);
     for (const model::Slab& slab : report->slab_map)
       if (slab.device == row.device)
-        map.slabs.push_back(
-            {address_of(slab.address), slab.live, {}, slab.class_bytes, slab.slots});
+        map.slabs.push_back({.address = address_of(slab.address),
+                             .live = slab.live,
+                             .class_bytes = slab.class_bytes,
+                             .slots = slab.slots});
     for (const model::SlabHolder& holder : report->slab_holders)
       if (holder.device == row.device)
         map.holders.push_back({holder.stack, holder.count, holder.bytes, holder.locked_bytes});

@@ -46,9 +46,14 @@ void put_library_reserves(const ledger::Reader& reader, const std::vector<LeakGr
   }
   std::ranges::stable_sort(sums, std::ranges::greater(), &ReserveSum::bytes);
   for (const ReserveSum& sum : sums)
-    put({std::string(sum.reserve->library), sum.module, device_id(sum.device), sum.count, sum.bytes,
-         std::string(sum.reserve->holds), model::text_or_null(sum.reserve->gives_back),
-         model::text_or_null(sum.reserve->limited_by)});
+    put({.library = std::string(sum.reserve->library),
+         .module = sum.module,
+         .device = device_id(sum.device),
+         .count = sum.count,
+         .bytes = sum.bytes,
+         .holds = std::string(sum.reserve->holds),
+         .gives_back = model::text_or_null(sum.reserve->gives_back),
+         .limited_by = model::text_or_null(sum.reserve->limited_by)});
 }
 
 LibrariesImplicit implicit_of_libraries(const ledger::Reader& reader,

@@ -136,8 +136,11 @@ CallingLocation calling_location(const IndexedReport& report, model::MaybeId id)
     function = file;
   else if (!file.empty())
     (function += " in ") += file;
-  return {printable(std::move(pattern)), printable(std::string(frame.file)), frame.line,
-          printable(std::move(function)), printable(short_location_text(frame))};
+  return {.pattern = printable(std::move(pattern)),
+          .file = printable(std::string(frame.file)),
+          .line = frame.line,
+          .caller = printable(std::move(function)),
+          .location = printable(short_location_text(frame))};
 }
 
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_lines,

@@ -19,8 +19,17 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
       records_blocks(settings.framework_blocks),
-      refusals({around.process, ledger, real, queries, contexts, captures, memory_pools, readings,
-                sites, pools, notices},
+      refusals({.process = around.process,
+                .ledger = ledger,
+                .real = real,
+                .queries = queries,
+                .contexts = contexts,
+                .captures = captures,
+                .memory_pools = memory_pools,
+                .readings = readings,
+                .sites = sites,
+                .pools = pools,
+                .notices = notices},
                allocations, settings.ladder, around.probes, around.clock) {
   readings.tell_first(objects);
 }

@@ -190,7 +190,11 @@ std::uint64_t FirstLaunch::heap_that_lacked(std::uint64_t set_bytes) const noexc
 
 void FirstLaunch::code_loaded(std::optional<std::int64_t> bytes) noexcept {
   call_.execution().objects.took_more(
-      {call_.caller(), here_, base_, bytes, span_.is_doubtful()},
+      {.caller = call_.caller(),
+       .here = here_,
+       .base = base_,
+       .taken = bytes,
+       .is_doubtful = span_.is_doubtful()},
       tracking::ImplicitObjects::code_of(reinterpret_cast<std::uint64_t>(kernel_), here_.device));
   if (bytes && *bytes > 0) span_.note_reading();
 }
@@ -266,7 +270,11 @@ void GraphInstantiation::done(CUgraphExec made) noexcept {
     *taken -= bytes;
     is_changed = true;
   }
-  call_.execution().objects.made({call_.caller(), here_, base_, taken, span_.is_doubtful()},
+  call_.execution().objects.made({.caller = call_.caller(),
+                                  .here = here_,
+                                  .base = base_,
+                                  .taken = taken,
+                                  .is_doubtful = span_.is_doubtful()},
                                  object_of_graph(made));
   if (is_changed) span_.note_reading();
 }

@@ -33,14 +33,22 @@ tracking::Taken ObjectSpan::taken() noexcept {
 
 void ObjectSpan::made(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
-  call_.execution().objects.made({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
+  call_.execution().objects.made({.caller = call_.caller(),
+                                  .here = here_,
+                                  .base = base_,
+                                  .taken = bytes,
+                                  .is_doubtful = span_.is_doubtful()},
                                  object);
   if (bytes && *bytes != 0) span_.note_reading();
 }
 
 void ObjectSpan::used(const tracking::ImplicitObject& object) noexcept {
   const tracking::Taken bytes = taken();
-  call_.execution().objects.took_more({call_.caller(), here_, base_, bytes, span_.is_doubtful()},
+  call_.execution().objects.took_more({.caller = call_.caller(),
+                                       .here = here_,
+                                       .base = base_,
+                                       .taken = bytes,
+                                       .is_doubtful = span_.is_doubtful()},
                                       object);
   if (bytes && *bytes != 0) span_.note_reading();
 }

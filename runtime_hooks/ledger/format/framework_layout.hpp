@@ -38,12 +38,12 @@ struct FrameworkPool {
 // The memory to which a framework's figures belong.
 struct FrameworkMemory {
   std::string_view framework;  // name of the framework, such as "PyTorch"
-  std::string_view pool;       // name of the framework's pool; empty: the main pool of the device
+  std::string_view pool{};     // name of the framework's pool; empty: the main pool of the device
   DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   // Incident at which the figures are given; 0: none, they are the latest ones.
-  IncidentId incident;
+  IncidentId incident{};
   // Call stack of the blocks that the figures count; 0: they count all blocks.
-  StackId stack;
+  StackId stack{};
 };
 // A framework's figures of its pool of memory, which it has taken from CUDA and hands out in
 // blocks. unknown_value: the framework does not give the figure.

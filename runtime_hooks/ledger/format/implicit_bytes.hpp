@@ -59,14 +59,14 @@ inline ImplicitBytes implicit_bytes_of(const Device& device) noexcept {
   const auto get = [](const std::atomic<std::uint64_t>& field) {
     return field.load(std::memory_order_acquire);
   };
-  return {get(device.used_after_first_context_bytes),
-          get(device.context_bytes),
-          get(device.module_bytes),
-          get(device.local_memory_bytes),
-          get(device.heap_bytes),
-          get(device.stream_bytes),
-          get(device.graph_bytes),
-          get(device.largest_local_bytes)};
+  return {.used_after_first_context = get(device.used_after_first_context_bytes),
+          .further_contexts = get(device.context_bytes),
+          .modules = get(device.module_bytes),
+          .local_memory = get(device.local_memory_bytes),
+          .heap = get(device.heap_bytes),
+          .streams = get(device.stream_bytes),
+          .graphs = get(device.graph_bytes),
+          .largest_local = get(device.largest_local_bytes)};
 }
 
 }  // namespace cuwarden::ledger

@@ -315,14 +315,19 @@ std::optional<StepMarkView> Reader::step_mark(std::uint64_t index) const noexcep
 std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) const noexcept {
   const auto* const found = published<FrameworkPool>(RegionId::frameworks, index);
   if (found == nullptr) return std::nullopt;
-  return FrameworkPoolView{
-      {text(found->framework, longest_text), text(found->pool, longest_text),
-       DeviceOrdinal{load_field(found->device)}, IncidentId{load_field(found->incident)},
-       StackId{load_field(found->stack)}},
-      {get(found->reserved_bytes), get(found->allocated_bytes), get(found->allocated_count),
-       get(found->peak_allocated_bytes), get(found->hole_count), get(found->hole_bytes),
-       get(found->largest_free_bytes)},
-      get(found->time_ns)};
+  return FrameworkPoolView{{.framework = text(found->framework, longest_text),
+                            .pool = text(found->pool, longest_text),
+                            .device = DeviceOrdinal{load_field(found->device)},
+                            .incident = IncidentId{load_field(found->incident)},
+                            .stack = StackId{load_field(found->stack)}},
+                           {.reserved_bytes = get(found->reserved_bytes),
+                            .allocated_bytes = get(found->allocated_bytes),
+                            .allocated_count = get(found->allocated_count),
+                            .peak_allocated_bytes = get(found->peak_allocated_bytes),
+                            .hole_count = get(found->hole_count),
+                            .hole_bytes = get(found->hole_bytes),
+                            .largest_free_bytes = get(found->largest_free_bytes)},
+                           get(found->time_ns)};
 }
 
 std::optional<NamedCountView> Reader::unhooked_lookup(std::uint64_t index) const noexcept {

@@ -15,10 +15,14 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
   view.spilled_peak_bytes = get(found->spilled_peak_bytes);
   view.spilled_count = get(found->spilled_count);
   view.spilled_in_stream_order_bytes = get(found->spilled_in_stream_order_bytes);
-  view.arena = {get(found->arena_held_bytes),     get(found->arena_live_bytes),
-                get(found->arena_served_count),   get(found->arena_served_bytes),
-                get(found->arena_returned_bytes), get(found->arena_meshed_pages),
-                get(found->arena_meshed_bytes),   get(found->arena_pause_ns)};
+  view.arena = {.held_bytes = get(found->arena_held_bytes),
+                .live_bytes = get(found->arena_live_bytes),
+                .served_count = get(found->arena_served_count),
+                .served_bytes = get(found->arena_served_bytes),
+                .returned_bytes = get(found->arena_returned_bytes),
+                .meshed_pages = get(found->arena_meshed_pages),
+                .meshed_bytes = get(found->arena_meshed_bytes),
+                .pause_ns = get(found->arena_pause_ns)};
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const std::uint32_t version = get(found->version);
     const std::uint32_t at = get(found->at);

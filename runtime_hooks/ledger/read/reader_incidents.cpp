@@ -41,10 +41,12 @@ std::optional<IncidentHolderView> Reader::incident_holder(std::uint64_t index) c
     const std::uint64_t value = get(number);
     return value == unknown_value ? std::nullopt : std::optional(value);
   };
-  return IncidentHolderView{
-      {GroupId{load_field(found->group)}, load_field(found->count), load_field(found->bytes),
-       known(found->growth_bytes_per_minute), known(found->slab_locked_bytes)},
-      IncidentId{load_field(found->incident)}};
+  return IncidentHolderView{{.group = GroupId{load_field(found->group)},
+                             .count = load_field(found->count),
+                             .bytes = load_field(found->bytes),
+                             .growth_bytes_per_minute = known(found->growth_bytes_per_minute),
+                             .slab_locked_bytes = known(found->slab_locked_bytes)},
+                            IncidentId{load_field(found->incident)}};
 }
 
 std::optional<IncidentProcessView> Reader::incident_process(std::uint64_t index) const noexcept {
@@ -84,10 +86,12 @@ std::optional<IncidentClassView> Reader::incident_class(std::uint64_t index) con
 std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentRung>(RegionId::incident_rungs, index);
   if (found == nullptr) return std::nullopt;
-  const IncidentRungView view{
-      {load_field(found->order), load_field(found->rung), load_field(found->outcome),
-       load_field(found->duration_ns), text(found->name, 64)},
-      IncidentId{load_field(found->incident)}};
+  const IncidentRungView view{{.order = load_field(found->order),
+                               .rung = load_field(found->rung),
+                               .outcome = load_field(found->outcome),
+                               .duration_ns = load_field(found->duration_ns),
+                               .name = text(found->name, 64)},
+                              IncidentId{load_field(found->incident)}};
   if (static_cast<std::size_t>(view.rung) >= rung_count ||
       static_cast<std::uint8_t>(view.outcome) >= rung_outcome_count)
     return std::nullopt;

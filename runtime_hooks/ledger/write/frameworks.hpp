@@ -37,7 +37,7 @@ class Frameworks {
     if (index >= pytorch_rows_.size()) return;
     const std::uint32_t row = pytorch_rows_[index].load(std::memory_order_relaxed);
     const FrameworkFigures figures{reserved_bytes, allocated_bytes};
-    if (row == 0) return store({"PyTorch", {}, device, {}, {}}, figures);
+    if (row == 0) return store({.framework = "PyTorch", .device = device}, figures);
     put(this->row(row), figures, time_.recently_ns());
   }
   // Returns reserved_bytes and allocated_bytes as pytorch() or store() was last given them for

@@ -39,8 +39,11 @@ Writer* Writer::create(const Creation& creation) noexcept {
   auto* const state = new (memory.data()) State;
   Storage& storage = state->storage;
   const LedgerName name = ledger_name(creation.pid);
-  if (!storage.create({creation.folders, name.text, creation.largest_file_bytes,
-                       creation.hook_names.size(), creation.without_populate})) {
+  if (!storage.create({.folders = creation.folders,
+                       .name = name.text,
+                       .largest_bytes = creation.largest_file_bytes,
+                       .hooks = creation.hook_names.size(),
+                       .without_populate = creation.without_populate})) {
     return nullptr;
   }
   record_process(storage, creation.pid);

@@ -49,7 +49,8 @@ RungOutcome run(Rescue& rescue) {
       rescue.call.given_back_bytes != 0 ||
       rescue.call.parts.ledger.devices.lent_context_bytes(request.device) != 0;
   if (request.asked == ledger::Asked::memory)
-    return moves.make({request.bytes, false, has_given_back});
+    return moves.make(
+        {.bytes = request.bytes, .is_guess = false, .has_given_back = has_given_back});
   // Local memory may take all of the device: with 512 KiB for each thread, an H200 needs 138 GiB.
   const bool may_need_all =
       request.asked == ledger::Asked::launch || request.asked == ledger::Asked::limit;
@@ -59,7 +60,8 @@ RungOutcome run(Rescue& rescue) {
                                    : largest_guess);
   RungOutcome outcome = RungOutcome::no_memory;
   for (std::uint64_t step = first; outcome == RungOutcome::no_memory && step <= last; step *= 2) {
-    const RungOutcome now = moves.make({step, true, has_given_back});
+    const RungOutcome now =
+        moves.make({.bytes = step, .is_guess = true, .has_given_back = has_given_back});
     if (now == RungOutcome::nothing_to_do && step != first) break;
     outcome = now;
   }

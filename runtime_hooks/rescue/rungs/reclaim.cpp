@@ -65,8 +65,11 @@ RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
   constexpr std::uint64_t noticeable_ns = 1'000'000'000;
   constexpr std::uint64_t unknown_need = std::uint64_t{1} << 30;
   const std::uint64_t bytes = call.request.bytes != 0 ? call.request.bytes : unknown_need;
-  const Reclaimers::Wanted wanted{&call.parts.real, call.here.context, call.request.device.value,
-                                  bytes, deadline_ns_};
+  const Reclaimers::Wanted wanted{.real = &call.parts.real,
+                                  .context = call.here.context,
+                                  .device = call.request.device.value,
+                                  .bytes = bytes,
+                                  .deadline_ns = deadline_ns_};
   for (;;) {
     std::size_t given_back = 0;
     const std::uint64_t begun_ns = rescue_.clock.now_ns();

@@ -112,8 +112,11 @@ class TriedRungs {
   // row.
   void write(IncidentId incident, std::size_t at) const noexcept {
     const RungReport& report = rows_[at].report;
-    ledger_.incidents.add_rung(incident, {static_cast<std::uint32_t>(at + 1), report.rung,
-                                          report.outcome, report.duration_ns, report.reclaimer});
+    ledger_.incidents.add_rung(incident, {.order = static_cast<std::uint32_t>(at + 1),
+                                          .rung = report.rung,
+                                          .outcome = report.outcome,
+                                          .duration_ns = report.duration_ns,
+                                          .name = report.reclaimer});
   }
   // Number of entries of `rows_`: one for each rung, and one more for each reclaimer (a function
   // that empties a cache).

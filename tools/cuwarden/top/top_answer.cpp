@@ -62,14 +62,14 @@ DeviceRow device_row(const WatchedProcess& watched, const ledger::DeviceView& de
 }
 
 TotalRow total_row(const WatchedProcess& watched, const ledger::SeriesView& series) {
-  return {watched.pid,
-          std::string(kind_name(series.kind)),
-          device_id(series.device),
-          series.live_bytes,
-          series.live_count,
-          series.peak_bytes,
-          series.allocations,
-          series.failures};
+  return {.pid = watched.pid,
+          .kind = std::string(kind_name(series.kind)),
+          .device = device_id(series.device),
+          .live_bytes = series.live_bytes,
+          .live_count = series.live_count,
+          .peak_bytes = series.peak_bytes,
+          .allocations = series.allocations,
+          .failures = series.failures};
 }
 
 }  // namespace

@@ -31,8 +31,12 @@ Sample take_sample(const ledger::Reader& reader) {
     const auto group = reader.group(row);
     if (!group) continue;
     totals.add(*group);
-    sample.groups.push_back({group->id.value, ledger::GroupSums::live_bytes(*group),
-                             group->live_count, group->allocations, group->kind, group->device});
+    sample.groups.push_back({.id = group->id.value,
+                             .live_bytes = ledger::GroupSums::live_bytes(*group),
+                             .live_count = group->live_count,
+                             .allocations = group->allocations,
+                             .kind = group->kind,
+                             .device = group->device});
   }
   for (std::uint64_t row = 1; row < reader.rows(RegionId::series); ++row) {
     auto series = reader.series(row);

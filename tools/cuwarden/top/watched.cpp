@@ -26,7 +26,13 @@ void Watched::look_for_growth() {
 }
 
 WatchedProcess Watched::view() const {
-  return {pid_, &reader(), &recent_, &growing_, ended_, user_, rank_};
+  return {.pid = pid_,
+          .reader = &reader(),
+          .recent = &recent_,
+          .growing = &growing_,
+          .ended = ended_,
+          .user = user_,
+          .rank = rank_};
 }
 
 std::vector<WaitingRow> Watched::waiting(bool waits_for_names, std::string CallSiteName::*where) {

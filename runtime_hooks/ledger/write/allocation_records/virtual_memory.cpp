@@ -254,7 +254,13 @@ void VirtualMemory::take_mapping(RecordId id, std::uint64_t operation, std::uint
                                  std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   if (!records_.remove(id)) return;
   --live_mappings_;
-  remember({id.value, true, false, true, operation, address, bytes});
+  remember({.row = id.value,
+            .ended = true,
+            .released = false,
+            .unmapped = true,
+            .operation = operation,
+            .address = address,
+            .bytes = bytes});
   const RecordId handle{static_cast<std::uint32_t>(row(id).related)};
   if (handle.value != 0) drop_mapping(handle, operation, now_ns);
 }

@@ -98,7 +98,8 @@ void ModuleTable::cover(std::span<const Frame> frames) noexcept {
     // scan.
     bool may_stop;
     bool first;
-  } scan{*this, frames, now == Coverage::generated_code, true};
+  } scan{
+      .table = *this, .frames = frames, .may_stop = now == Coverage::generated_code, .first = true};
   // The loader runs only one iteration at a time, so two scans do not mix in loaded_.
   loader_walks.walk(
       [](dl_phdr_info* info, std::size_t, void* data) {
@@ -155,7 +156,13 @@ void ModuleTable::add(const ModuleDescription& module, std::uint64_t file_hash) 
   }
   Known* const slot = known() + at;
   std::memmove(slot + 1, slot, (known_count_ - at) * sizeof(Known));
-  *slot = {module.start, module.end, module.base, module.identity(), generation_, row, file};
+  *slot = {.start = module.start,
+           .end = module.end,
+           .base = module.base,
+           .identity = module.identity(),
+           .generation = generation_,
+           .row = row,
+           .file = file};
   ++known_count_;
 }
 

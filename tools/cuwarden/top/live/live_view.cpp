@@ -87,7 +87,8 @@ int show_live(Terminal& terminal, pid_t pid, std::unique_ptr<LedgerFile> file) {
       next = now + std::chrono::milliseconds(redraw_ms);
     }
     const TerminalSize size = terminal.size();
-    terminal.draw(view.text({size.columns, size.rows, colour, ascii}));
+    terminal.draw(
+        view.text({.columns = size.columns, .rows = size.rows, .colour = colour, .ascii = ascii}));
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(next - SteadyClock::now());
     const long longest = view.is_preliminary() ? preliminary_ms : redraw_ms;
