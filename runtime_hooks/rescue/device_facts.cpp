@@ -26,9 +26,8 @@ void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts&
     facts.set(Fact::spilled_bytes, spilled);
     facts.set(Fact::spilled_in_stream_order_bytes, devices.spilled_in_stream_order_on(device));
   }
-  pool::DevicePool& pool = parts.pools.parts().device;
-  if (pool.any()) {
-    const pool::ArenaCounts counts = pool.counts(device);
+  if (parts.pools.has_memory_of(device)) {
+    const pool::ArenaCounts counts = parts.pools.counts(device);
     facts.set(Fact::arena_unused_bytes, counts.held_bytes - counts.live_bytes);
   }
   const auto idle = parts.readings.idle_in_memory_pools(device);

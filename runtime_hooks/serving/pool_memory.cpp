@@ -7,7 +7,22 @@
 #include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::serving {
+
+// Gives the functions of this file what they need of a ServingPools: the pools, and what is due
+// after a free.
+struct PoolMemoryAccess {
+  static Pools& parts(ServingPools& pools) noexcept { return pools.parts_; }
+  static void free_deferred(ServingPools& pools) noexcept { pools.free_deferred(); }
+  static void unlock_idle(ServingPools& pools) noexcept { pools.unlock_idle(); }
+};
+
 namespace {
+
+// Returns the pools that have served memory to the program; null if there are none.
+Pools* pools_in_use() noexcept {
+  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
+  return pools == nullptr ? nullptr : &PoolMemoryAccess::parts(*pools);
+}
 
 bool is_for_capture(CUresult result) {
   return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
@@ -16,8 +31,10 @@ bool is_for_capture(CUresult result) {
 
 }  // namespace
 
-std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t address) noexcept {
-  if (const auto found = pools.parts().device.around(address)) {
+std::optional<PoolMemory> pool_memory_around(ServingPools& serving,
+                                             std::uint64_t address) noexcept {
+  Pools& pools = PoolMemoryAccess::parts(serving);
+  if (const auto found = pools.device.around(address)) {
     const pool::Block& block = found->block;
     const std::uint64_t first = pool::down_to_page(block.start);
     return PoolMemory{.start = block.start,
@@ -29,13 +46,13 @@ std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t 
                       .device = found->arena->device(),
                       .context = found->arena->context()};
   }
-  if (const auto found = pools.parts().pinned.around(address))
+  if (const auto found = pools.pinned.around(address))
     return PoolMemory{.start = found->block.start,
                       .bytes = found->block.bytes,
                       .serial = found->block.serial,
                       .is_pinned = true,
                       .context = found->context};
-  const auto range = pools.parts().spill.ranges().around(address);
+  const auto range = pools.spill.ranges().around(address);
   if (!range) return std::nullopt;
   return PoolMemory{.start = range->start,
                     .bytes = range->bytes,
@@ -48,10 +65,23 @@ std::optional<PoolMemory> pool_memory_around(ServingPools& pools, std::uint64_t 
                     .memory_pool = range->memory_pool};
 }
 
+bool is_unused_in_pool(ServingPools& serving, std::uint64_t address) noexcept {
+  Pools& pools = PoolMemoryAccess::parts(serving);
+  return pools.device.owner(address) != nullptr || pools.pinned.is_hole(address);
+}
+
+void note_sync_memops(ServingPools& serving, std::uint64_t start, bool on) noexcept {
+  Pools& pools = PoolMemoryAccess::parts(serving);
+  if (pool::Arena* const arena = pools.device.owner(start))
+    arena->set_sync_memops(start, on);
+  else
+    pools.spill.ranges().set_sync_memops(start, on);
+}
+
 bool is_of_pool(CUdeviceptr address) noexcept {
-  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
-  return pools != nullptr && (pools->parts().device.owner(address) != nullptr ||
-                              pools->parts().spill.ranges().starts_at(address));
+  Pools* const pools = pools_in_use();
+  return pools != nullptr &&
+         (pools->device.owner(address) != nullptr || pools->spill.ranges().starts_at(address));
 }
 
 bool is_in_pool(CUdeviceptr address) noexcept {
@@ -60,8 +90,8 @@ bool is_in_pool(CUdeviceptr address) noexcept {
 }
 
 bool is_of_pinned_pool(const void* address) noexcept {
-  ServingPools* const pools = serving_pools.load(std::memory_order_acquire);
-  return pools != nullptr && pools->parts().pinned.has(reinterpret_cast<std::uint64_t>(address));
+  Pools* const pools = pools_in_use();
+  return pools != nullptr && pools->pinned.has(reinterpret_cast<std::uint64_t>(address));
 }
 
 namespace {
@@ -80,9 +110,9 @@ bool is_gone(CUresult result) {
 // Calls one of three functions: `give` once the device no longer uses the memory; `defer` if a
 // capture makes it impossible to wait; `undo` if the device fails.
 template <class Give, class Defer, class Undo>
-CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, ContextId context,
+CUresult free_when_unused(Pools& pools, const driver::RealDriver& real, ContextId context,
                           Give give, Defer defer, Undo undo) noexcept {
-  tracking::Captures& captures = pools.parts().captures;
+  tracking::Captures& captures = pools.captures;
   const bool captured = !captures.begin_wait();
   const CUresult waited = captured ? driver::wait_beside_captures(real, context)
                                    : driver::wait_for_context(real, context);
@@ -99,22 +129,21 @@ CUresult free_when_unused(ServingPools& pools, const driver::RealDriver& real, C
   return waited;
 }
 
-CUresult free_block(ServingPools& pools, const driver::RealDriver& real, pool::Arena& arena,
+CUresult free_block(Pools& pools, const driver::RealDriver& real, pool::Arena& arena,
                     std::uint64_t address) noexcept {
   const auto block = arena.retire(address);
   if (!block) return CUDA_ERROR_INVALID_VALUE;
   return free_when_unused(
-      pools, real, arena.context(),
-      [&] { arena.give(*block, pools.parts().ledger.time.recently_ns()); },
+      pools, real, arena.context(), [&] { arena.give(*block, pools.ledger.time.recently_ns()); },
       [&] {
-        pools.parts().device.deferred().put({*block, &arena});
+        pools.device.deferred().put({*block, &arena});
       },
       [&] { arena.unretire(address); });
 }
 
-CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::uint64_t address,
+CUresult free_range(Pools& pools, const driver::RealDriver& real, std::uint64_t address,
                     ContextId used_in) noexcept {
-  pool::Spill& spill = pools.parts().spill;
+  pool::Spill& spill = pools.spill;
   auto range = spill.ranges().take(address);
   if (!range) return CUDA_ERROR_INVALID_VALUE;  // another thread has freed the range
   const CUresult result = free_when_unused(
@@ -125,8 +154,7 @@ CUresult free_range(ServingPools& pools, const driver::RealDriver& real, std::ui
       },
       [&] { spill.put_back(real, *range); });
   if (is_gone(result))
-    pools.parts().ledger.devices.unspilled(range->device, range->kind,
-                                           ByteCount{range->host_bytes});
+    pools.ledger.devices.unspilled(range->device, range->kind, ByteCount{range->host_bytes});
   return result;
 }
 
@@ -136,31 +164,32 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
                       ContextId used_in) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
+  ServingPools& serving = *serving_pools.load(std::memory_order_acquire);
+  Pools& pools = PoolMemoryAccess::parts(serving);
   if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
-  pool::Arena* const arena = pools.parts().device.owner(address);
+  pool::Arena* const arena = pools.device.owner(address);
   const CUresult result = arena != nullptr ? free_block(pools, real, *arena, address)
                                            : free_range(pools, real, address, used_in);
-  if (is_gone(result)) pools.free_deferred();
+  if (is_gone(result)) PoolMemoryAccess::free_deferred(serving);
   return result;
 }
 
 CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  ServingPools& pools = *serving_pools.load(std::memory_order_acquire);
-  pool::PinnedPool& all = pools.parts().pinned;
+  ServingPools& serving = *serving_pools.load(std::memory_order_acquire);
+  Pools& pools = PoolMemoryAccess::parts(serving);
+  pool::PinnedPool& all = pools.pinned;
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   if (const CUresult result = driver_answers(real); result != CUDA_SUCCESS) return result;
   const auto found = all.retire(address);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = free_when_unused(
-      pools, real, found->context,
-      [&] { all.give(address, pools.parts().ledger.time.recently_ns()); },
+      pools, real, found->context, [&] { all.give(address, pools.ledger.time.recently_ns()); },
       [&] { all.deferred().put(*found); }, [&] { all.unretire(address); });
   if (is_gone(result)) {
-    pools.free_deferred();
-    pools.unlock_idle();
+    PoolMemoryAccess::free_deferred(serving);
+    PoolMemoryAccess::unlock_idle(serving);
   }
   return result;
 }

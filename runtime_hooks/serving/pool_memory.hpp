@@ -37,6 +37,13 @@ struct PoolMemory {
 // address. Null if there is none. Null, too, if another thread has kept a lock of the pools for
 // more than ten seconds.
 std::optional<PoolMemory> pool_memory_around(ServingPools&, std::uint64_t address) noexcept;
+// Returns true if the address lies in memory of the pools that no live allocation has: the program
+// has freed the memory there, or never got it. To be asked about addresses for which
+// pool_memory_around() returns null.
+bool is_unused_in_pool(ServingPools&, std::uint64_t address) noexcept;
+// Stores the value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS (PoolMemory::sync_memops) of the live
+// allocation of device memory, or spilled allocation, that begins at the address `start`.
+void note_sync_memops(ServingPools&, std::uint64_t start, bool on) noexcept;
 
 // Returns true if memory at the address must be freed by free_of_pool(). The address then lies in
 // cuwarden's pool of device memory, whether allocated or not, or is the start of a spilled

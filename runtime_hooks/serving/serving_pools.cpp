@@ -207,6 +207,14 @@ void ServingPools::turn_on_if_slabs_lock(DeviceOrdinal device, std::uint64_t tot
     pool_on_.fetch_or(bit_of(device), std::memory_order_relaxed);
 }
 
+void ServingPools::correct_memory_info(std::size_t* free, std::size_t* total) noexcept {
+  if (free != nullptr && parts_.device.any())
+    *free += unused_bytes(parts_.queries.current().device);
+  if (parts_.spill.visible_bytes() == 0) return;
+  if (free != nullptr) *free = parts_.spill.visible_free_bytes(*free);
+  if (total != nullptr) *total += parts_.spill.visible_bytes();
+}
+
 bool ServingPools::change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept {
   const CUresult arenas = parts_.device.change_access(parts_.real, device, peer, may),
                  ranges = parts_.spill.change_access(parts_.real, device, peer, may);

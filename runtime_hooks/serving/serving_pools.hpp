@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -73,10 +74,6 @@ class ServingPools final : public tracking::ReadingListener {
                                           settings.mesh_pause_ns != 0 && settings.meshes_by_kernel),
                .spill{settings.spill, parts_.peers, process}} {}
 
-  // Returns the pools, and references to the parts of the process that they work with. The result
-  // lives as long as this object.
-  Pools& parts() noexcept { return parts_; }
-
   // --- New requests.
 
   // Serves a request for linear memory (cuMemAlloc) in the current context from cuwarden's pool.
@@ -101,11 +98,6 @@ class ServingPools final : public tracking::ReadingListener {
   // Gives the pool's pages without an allocation back to the device. no_device: gives unused
   // page-locked memory back to the host. Returns true if any memory was given back.
   bool give_back_unused(DeviceOrdinal) noexcept;
-  // Returns the unused bytes that cuwarden's pool can give back to the device. Memory that was
-  // mapped in one piece and holds no allocation always counts. Other unused pages count only if
-  // nothing forbids mesh() at present. With ServingSettings::shows_meshable, all memory that mesh()
-  // would save counts instead, if that is more.
-  std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if mesh() may be called. The settings must allow it, the pool must have served
   // device memory, and the driver must be able to tell if a context is idle. All calls that give
   // work to devices must also pass the submission gate (SubmissionGate::is_armed()).
@@ -148,13 +140,6 @@ class ServingPools final : public tracking::ReadingListener {
 
   // --- Freed memory.
 
-  // Frees memory of the current context that the program freed while a stream was captured, when
-  // freeing was forbidden. Waits until the context has finished its work. Does nothing while any
-  // stream is captured. Memory of other contexts stays until this is called with their context
-  // current, since another thread may be ending them at present.
-  void free_deferred() noexcept {
-    if (may_free_deferred()) free_deferred_now();
-  }
   // Frees memory of the current context that the program freed while a stream was captured. Does
   // not wait for the device, so hooks of functions that do not wait may call this. Does nothing
   // while any stream is captured. Does nothing if the context has unfinished work, or if that is
@@ -165,14 +150,20 @@ class ServingPools final : public tracking::ReadingListener {
     free_deferred_now();
     return true;
   }
-  // Gives page-locked memory back to the host if it has had no allocation for a second. Also gives
-  // back what exceeds the 64 MiB that are kept for later requests. Giving back waits for the
-  // device, so this should be called after a call that has waited for the device anyway. Does
-  // nothing while a stream is captured.
-  void unlock_idle() noexcept;
+
+  // --- Figures.
+
+  // Returns the sums of the figures of the pool's memory on the device.
+  pool::ArenaCounts counts(DeviceOrdinal device) noexcept { return parts_.device.counts(device); }
+  // Corrects the driver's answer about the memory of the current context's device (cuMemGetInfo).
+  // Adds the pool's unused memory to the free bytes, and the host memory that counts as the
+  // device's to both numbers. Null: the program has not asked for the number.
+  void correct_memory_info(std::size_t* free, std::size_t* total) noexcept;
 
   // --- Contexts and devices.
 
+  // Returns the process's contexts that have not ended, for hooks of calls that are not recorded.
+  const tracking::LiveContexts& contexts() const noexcept { return parts_.contexts; }
   // Grants the device, and the other devices on which the process has a context, access to each
   // other's pool memory and spilled memory. Must be called after a context of the device was made
   // or retained. Does nothing if the device is known to have a context, or if the settings allow
@@ -224,6 +215,8 @@ class ServingPools final : public tracking::ReadingListener {
   void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
 
  private:
+  // Lets pool_memory.cpp find and free the memory that was served.
+  friend struct PoolMemoryAccess;
   // Returns the device's bit in a set of devices, such as `used_`: bit N for the ordinal N. Returns
   // 0 for ordinals outside 0 to 63, which are in no set.
   static std::uint64_t bit_of(DeviceOrdinal device) noexcept {
@@ -238,9 +231,8 @@ class ServingPools final : public tracking::ReadingListener {
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
-  // Under PoolUse::when_slabs_lock, turns the pool on for the device if more than 2 % of the
-  // device's memory is locked. Locked memory was freed by the program, but lies in slabs (2 MiB
-  // units of the driver) that are partly live. `total_bytes`: size of the device's memory.
+  // Turns the pool on for the device under the conditions that device_was_read() names.
+  // `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
   // memory. Adds the device to `used_`, the devices with a context. If two devices cannot reach
@@ -273,15 +265,30 @@ class ServingPools final : public tracking::ReadingListener {
             parts_.pinned.deferred().any()) &&
            !parts_.captures.any();
   }
+  // Does the work of free_deferred_if_idle(), but first waits until the context has finished its
+  // work. Memory of other contexts stays until this is called with their context current, since
+  // another thread may be ending them at present.
+  void free_deferred() noexcept {
+    if (may_free_deferred()) free_deferred_now();
+  }
   // Returns true if the current context has no unfinished work. False, too, if that is not found
   // out within a millisecond.
   bool is_idle_here() noexcept;
   // Frees memory of the current context that the program freed while a stream was captured, after
   // waiting for the context. To be called only while no stream is captured.
   void free_deferred_now() noexcept;
+  // Gives page-locked memory back to the host if it has had no allocation for a second. Also gives
+  // back what exceeds the 64 MiB that are kept for later requests. Waits for the device, so the
+  // caller should have waited for it anyway. Does nothing while a stream is captured.
+  void unlock_idle() noexcept;
 
   class MeshPause;
 
+  // Returns the unused bytes that cuwarden's pool can give back to the device. Memory that was
+  // mapped in one piece and holds no allocation always counts. Other unused pages count only if
+  // nothing forbids mesh() at present. With ServingSettings::shows_meshable, all memory that mesh()
+  // would save counts instead, if that is more.
+  std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns true if no context of the process has unfinished work. False if that cannot be found
   // out, or if LiveContexts lacks the current context. `current`: the current context. The calling
   // thread must have closed the submission gate, so that no call gives work to devices meanwhile.

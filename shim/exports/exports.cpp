@@ -245,7 +245,7 @@ void note_free_at_end() {}
     return answer;                                                                   \
   cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
-#define CUWARDEN_ANSWER(...) (*pools, answer, __VA_ARGS__)
+#define CUWARDEN_ANSWER(...) (cuwarden::shim::real_driver(), *pools, answer, __VA_ARGS__)
 
 #define CUWARDEN_SUBMIT(name, arguments, below)                                             \
   const cuwarden::driver::RealDriver& real = below;                                         \

@@ -90,6 +90,14 @@ serving::ServingPools* pools_of(HookedCall& call) {
                           : serving::serving_pools.load(std::memory_order_acquire);
 }
 
+// Returns the contexts of the process that are known, even if nothing is recorded now; null if none
+// can be known.
+const tracking::LiveContexts* contexts_of(HookedCall& call) {
+  if (call.recording()) return &call.execution().contexts;
+  const serving::ServingPools* const pools = pools_of(call);
+  return pools == nullptr ? nullptr : &pools->contexts();
+}
+
 // While a context is being ended, keeps cuwarden's pools from serving its memory and from moving
 // it. This is needed even if nothing is recorded.
 class PoolsEnd {
@@ -138,8 +146,8 @@ void primary_ended(HookedCall& call, DeviceOrdinal device) {
 }
 
 ContextId primary_of(HookedCall& call, CUdevice device) {
-  serving::ServingPools* const pools = pools_of(call);
-  return pools == nullptr ? ContextId{} : pools->parts().contexts.primary_of(DeviceOrdinal{device});
+  const tracking::LiveContexts* const contexts = contexts_of(call);
+  return contexts == nullptr ? ContextId{} : contexts->primary_of(DeviceOrdinal{device});
 }
 
 template <class Reset>
@@ -257,9 +265,8 @@ CUresult cuGreenCtxDestroy(HookedCall& call, CUgreenCtx hCtx) {
   streams_end(call);
   const auto destroy = [&] { return call.real().cuGreenCtxDestroy(hCtx); };
   const std::uint64_t green = id_of(hCtx).value;
-  serving::ServingPools* const pools = pools_of(call);
-  const DeviceOrdinal device =
-      pools == nullptr ? no_device : pools->parts().contexts.device_of_green(green);
+  const tracking::LiveContexts* const contexts = contexts_of(call);
+  const DeviceOrdinal device = contexts == nullptr ? no_device : contexts->device_of_green(green);
   if (!call.recording()) {
     return device == no_device ? destroy() : primary_released(call, device.value, destroy);
   }

@@ -76,48 +76,45 @@ std::optional<CUresult> attribute_of(const driver::RealDriver& real,
   }
 }
 
-// Returns true if the address is in cuwarden's pool. To be asked about addresses in no block: the
-// program has freed them, or never got them.
-bool was_freed(serving::ServingPools& pools, CUdeviceptr address) {
-  return pools.parts().device.owner(address) != nullptr || pools.parts().pinned.is_hole(address);
-}
-
 }  // namespace
 
-CUresult cuMemGetAddressRange_of_pool(serving::ServingPools&, CUresult answer, CUdeviceptr_v1*,
-                                      unsigned int*, CUdeviceptr_v1) noexcept {
+CUresult cuMemGetAddressRange_of_pool(const driver::RealDriver&, serving::ServingPools&,
+                                      CUresult answer, CUdeviceptr_v1*, unsigned int*,
+                                      CUdeviceptr_v1) noexcept {
   return answer;  // this old function knows 32-bit addresses only; cuwarden's pool has none
 }
 
-CUresult cuMemGetAddressRange_v2_of_pool(serving::ServingPools& pools, CUresult answer,
-                                         CUdeviceptr* pbase, size_t* psize,
+CUresult cuMemGetAddressRange_v2_of_pool(const driver::RealDriver&, serving::ServingPools& pools,
+                                         CUresult answer, CUdeviceptr* pbase, size_t* psize,
                                          CUdeviceptr dptr) noexcept {
   if (!is_about_address(answer)) return answer;
   const auto range = serving::pool_memory_around(pools, dptr);
-  if (!range) return was_freed(pools, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
+  if (!range) return serving::is_unused_in_pool(pools, dptr) ? CUDA_ERROR_NOT_FOUND : answer;
   if (pbase != nullptr) *pbase = range->start;
   if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
 }
 
-CUresult cuPointerGetAttribute_of_pool(serving::ServingPools& pools, CUresult answer, void* data,
-                                       CUpointer_attribute attribute, CUdeviceptr ptr) noexcept {
+CUresult cuPointerGetAttribute_of_pool(const driver::RealDriver& real, serving::ServingPools& pools,
+                                       CUresult answer, void* data, CUpointer_attribute attribute,
+                                       CUdeviceptr ptr) noexcept {
   if (data == nullptr || !is_about_address(answer)) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
   // An address of cuwarden's pool in no block gets the answer that the driver gives after a free.
-  if (range) return attribute_of(pools.parts().real, *range, attribute, ptr, data).value_or(answer);
-  return was_freed(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
+  if (range) return attribute_of(real, *range, attribute, ptr, data).value_or(answer);
+  return serving::is_unused_in_pool(pools, ptr) ? CUDA_ERROR_INVALID_VALUE : answer;
 }
 
-CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult answer,
+CUresult cuPointerGetAttributes_of_pool(const driver::RealDriver& real,
+                                        serving::ServingPools& pools, CUresult answer,
                                         unsigned int numAttributes, CUpointer_attribute* attributes,
                                         void** data, CUdeviceptr ptr) noexcept {
   if (answer != CUDA_SUCCESS) return answer;
   const auto range = serving::pool_memory_around(pools, ptr);
-  if (!range && was_freed(pools, ptr)) {
+  if (!range && serving::is_unused_in_pool(pools, ptr)) {
     static const char nobodys = 0;  // an address that is unknown to the driver
-    return pools.parts().real.cuPointerGetAttributes(numAttributes, attributes, data,
-                                                     reinterpret_cast<CUdeviceptr>(&nobodys));
+    return real.cuPointerGetAttributes(numAttributes, attributes, data,
+                                       reinterpret_cast<CUdeviceptr>(&nobodys));
   }
   // Here the driver writes zero for an attribute that does not apply, instead of returning an
   // error.
@@ -125,24 +122,18 @@ CUresult cuPointerGetAttributes_of_pool(serving::ServingPools& pools, CUresult a
     if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && !range->is_pinned)
       put<void*>(data[i], nullptr);
     else
-      static_cast<void>(attribute_of(pools.parts().real, *range, attributes[i], ptr, data[i]));
+      static_cast<void>(attribute_of(real, *range, attributes[i], ptr, data[i]));
   return answer;
 }
 
-CUresult cuMemGetInfo_of_pool(serving::ServingPools&, CUresult answer, unsigned int*,
-                              unsigned int*) noexcept {
+CUresult cuMemGetInfo_of_pool(const driver::RealDriver&, serving::ServingPools&, CUresult answer,
+                              unsigned int*, unsigned int*) noexcept {
   return answer;
 }
 
-CUresult cuMemGetInfo_v2_of_pool(serving::ServingPools& pools, CUresult answer, size_t* free,
-                                 size_t* total) noexcept {
-  if (answer != CUDA_SUCCESS) return answer;
-  const pool::Spill& spill = pools.parts().spill;
-  if (free != nullptr && pools.parts().device.any())
-    *free += pools.unused_bytes(pools.parts().queries.current().device);
-  if (spill.visible_bytes() == 0) return answer;
-  if (free != nullptr) *free = spill.visible_free_bytes(*free);
-  if (total != nullptr) *total += spill.visible_bytes();
+CUresult cuMemGetInfo_v2_of_pool(const driver::RealDriver&, serving::ServingPools& pools,
+                                 CUresult answer, size_t* free, size_t* total) noexcept {
+  if (answer == CUDA_SUCCESS) pools.correct_memory_info(free, total);
   return answer;
 }
 

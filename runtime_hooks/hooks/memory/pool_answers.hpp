@@ -9,17 +9,19 @@
 namespace cuwarden::hooks {
 
 // Declares a function name_of_pool() for each QUERY row of hooks.def, which are driver functions
-// that describe memory. Each takes cuwarden's pools, the driver's result (`answer`) and the
-// parameters of the driver's function. For an address of memory that cuwarden served, it corrects
-// the result and the values that the driver has written to the program's memory. The one for
-// cuMemGetInfo_v2 adds the pool's unused memory, and host memory that counts as the device's.
-// Returns the result for the program: `answer` if nothing is to be corrected.
+// that describe memory. Each takes the driver's own functions (`real`), cuwarden's pools, the
+// driver's result (`answer`) and the parameters of the driver's function. For an address of memory
+// that cuwarden served, it corrects the result and the values that the driver has written to the
+// program's memory. The one for cuMemGetInfo_v2 adds the pool's unused memory, and host memory that
+// counts as the device's. Returns the result for the program: `answer` if nothing is to be
+// corrected.
 #define QUERY(result, name, parameters, arguments) \
   result name##_of_pool CUWARDEN_WITH_ANSWER parameters;
-// The parameters of a function name_of_pool(): cuwarden's pools, the driver's result, and the
-// parameters of the driver's function.
-#define CUWARDEN_WITH_ANSWER(...) \
-  (serving::ServingPools & pools, CUresult answer, __VA_ARGS__) noexcept
+// The parameters of a function name_of_pool(): the driver's own functions, cuwarden's pools, the
+// driver's result, and the parameters of the driver's function.
+#define CUWARDEN_WITH_ANSWER(...)                                                 \
+  (const driver::RealDriver& real, serving::ServingPools& pools, CUresult answer, \
+   __VA_ARGS__) noexcept
 #include "runtime_hooks/driver/hooks.def"
 #undef CUWARDEN_WITH_ANSWER
 

@@ -40,11 +40,7 @@ CUresult cuPointerSetAttribute(HookedCall& call, const void* value, CUpointer_at
   if (!memory || memory->is_pinned) return set(ptr);
   const bool on = *static_cast<const unsigned*>(value) != 0;
   const CUresult result = on ? set_sync_memops(call.real(), memory->context) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return result;
-  if (pool::Arena* const arena = pools->parts().device.owner(memory->start))
-    arena->set_sync_memops(memory->start, on);
-  else
-    pools->parts().spill.ranges().set_sync_memops(memory->start, on);
+  if (result == CUDA_SUCCESS) serving::note_sync_memops(*pools, memory->start, on);
   return result;
 }
 

@@ -19,6 +19,7 @@
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
+#include "runtime_hooks/serving/pool_memory.hpp"
 #include "tests/unit/manual_clock.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 #include "tests/unit/quiet_process.hpp"
@@ -128,6 +129,10 @@ inline driver::RealDriver fake_functions() {
     return fake.events.at(event) = nullptr, CUDA_SUCCESS;
   };
 #endif
+  real.cuCtxSynchronize = [] {
+    EXPECT_TRUE(fake.captured.empty()) << "this ends captures in any mode";
+    return CUDA_SUCCESS;
+  };
   real.cuStreamSynchronize = [](CUstream stream) {
     EXPECT_EQ(fake.polls_until_idle[nullptr], 0) << "this would wait";
     fake.synchronised.push_back(stream);
@@ -300,13 +305,11 @@ class LadderTest : public testing::Test {
     return reader.incident_rung(reader.rows(ledger::RegionId::incident_rungs) - 1).value();
   }
 
-  // --- the pool of device memory Frees the block of cuwarden's pool at this address, without
-  // waiting for the device.
+  // --- the pool of device memory
+
+  // Frees the block of cuwarden's pool at this address, as the program does.
   void free_in_pool(std::uint64_t address) {
-    pool::Arena* const arena = pools.parts().device.owner(address);
-    const auto block = arena->retire(address);
-    ASSERT_TRUE(block);
-    arena->give(*block, 1);
+    ASSERT_EQ(serving::free_of_pool(real, address), CUDA_SUCCESS);
   }
   // Fills 40 pages of the pool with blocks, and frees all but one in each page. Leaves no free
   // memory of the device. Returns the addresses of the blocks that are left.
@@ -328,7 +331,7 @@ class LadderTest : public testing::Test {
   // Returns true if a page (2 MiB) of the device is free.
   static bool has_device_a_page() { return pool::driver->free_bytes >= pool::page; }
   // Returns the number of the pool's pages that meshing has freed so far.
-  std::uint64_t meshed_pages() { return pools.parts().device.counts(device).meshed_pages; }
+  std::uint64_t meshed_pages() { return pools.counts(device).meshed_pages; }
 
   ManualClock clock;              // the clock of all waits
   FakeProcess process;            // says what is loaded, and starts threads

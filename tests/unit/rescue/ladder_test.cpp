@@ -75,9 +75,9 @@ TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
 }
 
 TEST_F(LadderTest, the_pool_gives_back_page_locked_memory_for_a_request_of_host_memory) {
-  const std::uint64_t address = pools.allocate_pinned(5000, 0);
-  ASSERT_TRUE(pools.parts().pinned.retire(address));
-  pools.parts().pinned.give(address, 1);
+  auto* const memory = reinterpret_cast<void*>(pools.allocate_pinned(5000, 0));
+  ASSERT_TRUE(serving::is_of_pinned_pool(memory));
+  ASSERT_EQ(serving::free_of_pinned_pool(real, memory), CUDA_SUCCESS);
   EXPECT_EQ(fake.locked.size(), 1u);
   is_there = [] { return fake.locked.empty(); };
   EXPECT_EQ(climb(settings, true, false).back(), std::pair(RungName::pool, RungOutcome::served));
@@ -212,7 +212,10 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   pool::driver->free_bytes = 0;
   EXPECT_EQ(climb(spilling).back(), std::pair(RungName::spill, RungOutcome::served));
   EXPECT_TRUE(served);
-  EXPECT_TRUE(pools.parts().spill.ranges().starts_at(served_at));
+  const auto memory = serving::pool_memory_around(pools, served_at);
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->start, served_at);
+  EXPECT_EQ(memory->serial, 0u) << "spilled";
   const auto rungs = climb(spilling);
   EXPECT_EQ(rungs[3], std::pair(RungName::wait, RungOutcome::timed_out));
   EXPECT_EQ(climb(spilling, false).back().first, RungName::trim)
