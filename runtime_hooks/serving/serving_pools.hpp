@@ -193,7 +193,8 @@ class ServingPools final : public tracking::ReadingListener {
   // memory was freed by the program, but lies in slabs (2 MiB units of the driver) that are partly
   // live. The pool stays off if the process shares memory by IPC handles. Does nothing if the
   // settings turn the pool off, or once the process is ending. Returns true if pages were given
-  // back. To be called after the device's free memory was read. The last argument is not used.
+  // back. To be called after the device's free memory was read. The last argument is always 0: it
+  // is there for listeners that have a reading_begins() of their own.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
