@@ -160,7 +160,9 @@ class Workspace:
         if shim:
             env["CUWARDEN_REPORT"] = str(self.reports / "%e-%p.json")
             env["CUWARDEN_LEDGER_DIR"] = str(self.ledger)
-            env["CUWARDEN_SYMBOL_TIME"] = "1m"  # enough for a slow machine
+            # Enough for a machine that is slow, or stands still for a while.
+            env["CUWARDEN_SYMBOL_TIME"] = "1m"
+            env["CUWARDEN_SYNC_TIMEOUT"] = "1m"
         for name, value in (changes or {}).items():
             if not shim and name.startswith("CUWARDEN_") and not name.startswith("CUWARDEN_SIM_"):
                 continue
