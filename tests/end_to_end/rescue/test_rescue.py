@@ -172,10 +172,10 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(worksp
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(workspace):
-    # A busy machine may take longer than the short kernel before it makes the request.
+    # The request must come before the short kernel ends, also on a machine that stands still meanwhile.
     env = environment(CUWARDEN_POOL="rescue")
     command = [program("shortages"), "pending", "busy=300"]
-    short = {"CUWARDEN_SIM_KERNEL_TIME": "500ms", "CUWARDEN_SYNC_TIMEOUT": "1000s"}
+    short = {"CUWARDEN_SIM_KERNEL_TIME": "2s", "CUWARDEN_SYNC_TIMEOUT": "1000s"}
     run = workspace.run(command, {**env, **short})
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     rescued(run.report, "synchronise")
