@@ -37,7 +37,11 @@ Packing::Index Packing::find(std::uint64_t start) const noexcept {
 }
 
 Block Packing::block(const Stretch& at) const noexcept {
-  return {at.start, at.block.bytes, at.taken_bytes, at.block.serial, at.sync_memops};
+  return {.start = at.start,
+          .bytes = at.block.bytes,
+          .taken_bytes = at.taken_bytes,
+          .serial = at.block.serial,
+          .sync_memops = at.sync_memops};
 }
 
 void Packing::add(std::uint64_t start, std::uint64_t bytes, State state) {
