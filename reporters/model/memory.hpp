@@ -51,15 +51,15 @@ struct AccountItem {
   CUWARDEN_FIELDS(device, incident, item, bytes)
 };
 
-// Another process that held memory of a device, as listed by NVML, or had the device's file open.
+// Another process that used a device: NVML listed it, or it had the device's file open.
 struct DeviceProcess {
   MaybeId device;  // CUDA ordinal of the device; null: unknown
   // Id in the table `incidents` of the refused request at which the other processes were listed.
   // Null: they were listed at this process's end.
   MaybeId incident;
-  Figure pid;         // id of the other process, as NVML gives it
+  Figure pid;         // id of the other process, by NVML; by /proc if seen_by is "device_file"
   Text program;       // path of the other process's program, or only its name; null: unknown
-  Figure used_bytes;  // bytes of the device that the other process holds; null: NVML does not say
+  Figure used_bytes;  // bytes of the device that the other process holds; null: unknown
   // Way in which the other process was found: "nvml" (NVML lists it) or "device_file" (NVML does
   // not, but it has the device's file open). Null in old reports: NVML lists it.
   Text seen_by;

@@ -118,8 +118,9 @@ struct HookCalls {
   CUWARDEN_FIELDS(name, calls)
 };
 
-// A driver function that the program looked up by name and that cuwarden has no hook for, though it
-// hooks another version of the function (as with and without _v2). Its calls are not recorded.
+// A driver function without a hook that the program looked up by name. It makes the device read or
+// write memory, or is another version of a function that has a hook (as with and without _v2). Its
+// calls are not recorded.
 struct UnhookedLookup {
   std::string name;  // name under which the function was looked up
   Figure count;      // number of the program's lookups of this name

@@ -27,9 +27,10 @@ std::string_view runtime_entry(std::string_view function) noexcept;
 // program's own file, and are recognised by these names only.
 bool is_runtime_internal(std::string_view function) noexcept;
 
-// True if the path is that of a header of the CUDA Toolkit, or of CCCL (Thrust, CUB, libcu++) in
-// any folder. Debug information names the header as source file of code that it puts into the
-// program.
+// True if the path looks like that of a header of the CUDA Toolkit or of CCCL (Thrust, CUB,
+// libcu++): it lies in one of their usual folders, or is cuda.h, cuda_runtime.h or
+// cuda_runtime_api.h. Such a path is a frame's source file if the header's code was compiled into
+// the program.
 bool is_cuda_header(std::string_view source_file) noexcept;
 
 // True if a frame of a call stack belongs to CUDA or cuwarden, and not to the program.

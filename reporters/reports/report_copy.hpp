@@ -26,9 +26,10 @@ class ReportCopy {
   // Properties of the loaded file that model::Report lacks are kept, unless the report is redacted.
   std::string text();
 
-  // Replaces the file that was loaded by the changed report, whole or not at all. The new file has
-  // mode 0600. Fails if another file has taken the path since load(), or if the file is a symbolic
-  // link, or is not this user's. Returns an empty text, or one line about the failure.
+  // Writes the changed report in place of the loaded file, whole or not at all. The new file has
+  // mode 0600. Fails if standard input was loaded, or if another file has taken the path since
+  // load(). Fails also if the file is a symbolic link, or is not this user's. Returns an empty
+  // text, or one line about the failure.
   std::string replace();
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path

@@ -20,9 +20,9 @@ std::string_view rung_name(ledger::Rung);
 // Returns the report's name of the thing that a refused call needed memory for, such as "memory"
 // for an allocation, or "context".
 std::string_view asked_name(ledger::Asked);
-// Returns all incidents of the ledger (requests that were refused for lack of memory), sorted by
-// the time of the first refusal of each. An incident is left out if the ledger's row of its group
-// of allocations (stack, function, kind, device) cannot be read.
+// Returns all incidents of the ledger, sorted by the time of the first refusal of each. An incident
+// is a request that was refused for lack of memory, or a context that the compute mode refused. It
+// is left out if the ledger's row of its group (stack, function, kind, device) cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // Adds call stacks to the CallFrames: those of the refused requests, and those of the allocations
 // that the ledger lists as holders of memory at the refusals.
@@ -44,8 +44,9 @@ void put_incident_facts(const std::vector<IncidentCase>&, Put<model::IncidentFac
 // request) that was tried for the first request of an incident.
 void put_rungs(const ledger::Reader&, const std::vector<IncidentCase>&, Put<model::Rung>);
 // Calls the last parameter, with a row of the report, for each rung (attempt to serve a refused
-// request) that was not tried for the first request of an incident. The row has the reason, and the
-// setting that turns the rung off. The ledger's reader gives the values of settings.
+// request) that was left out at an incident's first refusal. A rung whose turn never came, because
+// the rescue had ended before, has no row. The row has the reason. If that is a setting, it has the
+// setting's name; the Reader tells which of the two settings of meshing is off.
 void put_rungs_left_out(const ledger::Reader&, const std::vector<IncidentCase>&,
                         Put<model::RungLeftOut>);
 // For each refused request, calls the last parameter with a row of the report for each of its top

@@ -40,9 +40,9 @@ void put_environment(const ledger::Reader&, Put<model::Variable>);
 // Calls the last parameter, with a row of the report, for each hooked CUDA function that the
 // program called.
 void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
-// Calls the last parameter, with a row of the report, for each driver function that the program
-// looked up by name and for which cuwarden has no hook. Another version of each such function has a
-// hook.
+// Calls the last parameter, with a row of the report, for each driver function without a hook whose
+// look-ups by name the ledger has counted. Such a function makes the device read or write memory,
+// or is another version of a function that has a hook.
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
 // Returns the cost of recording the process: number of recorded calls, time that cuwarden spent in
 // them, bytes of the ledger.

@@ -77,9 +77,9 @@ class FutexLock {
                                           std::memory_order_relaxed);
   }
 
-  // Releases the lock, which the caller must hold. If no thread waits, no atomic read-modify-write
-  // is needed. A thread that goes to sleep between the load and the store in this function is not
-  // woken; it finds the lock free when its wait ends, after 64 ms at most.
+  // Releases the lock, which the caller must hold, and wakes one of the threads that wait. If none
+  // waits, a load and a store do it, without an atomic read-modify-write. A thread that goes to
+  // sleep between that load and that store is not woken. It tries again after 64 ms at most.
   void unlock() noexcept {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == held) {

@@ -63,10 +63,10 @@ class PinnedPool {
   // Returns the block in whose requested bytes the address lies and that the program has not freed;
   // none if there is none.
   std::optional<PinnedBlock> around(std::uint64_t address) noexcept;
-  // True if the address lies in memory of the pool that is free: in no block, in one that the
-  // program has freed, or in the padding (up to 511 bytes) behind the requested bytes of one. False
-  // for memory of a context that is about to end. False also if another thread has kept the pool's
-  // lock for more than ten seconds.
+  // True if the address lies in memory of the pool that the program may not use: outside of all
+  // blocks, in a block that the program has freed, or in a block's padding. The padding is up to
+  // 511 bytes behind the requested ones. False for memory of a context that is about to end. False
+  // also if another thread has kept the pool's lock for more than ten seconds.
   bool is_hole(std::uint64_t address) noexcept;
 
   // Marks the block that begins at the address `start` as freed by the program, and returns it. The

@@ -20,7 +20,8 @@ class Rule {
  public:
   // The base from which a frame's canonical frame address (CFA) is found. `rsp`, `rbp`: the CFA is
   // that register plus a distance. `stored_at_rbp`: the CFA is the word stored at a distance from
-  // rbp. `special`: the frame is not left by a CFA, and Rule::special() says more.
+  // rbp. `special`: there is no CFA. Rule::special() says how the caller's frame is found, or why
+  // the walk ends.
   enum class Base : std::uint32_t { special, rsp, rbp, stored_at_rbp };
   // Kinds of frames whose canonical frame address (CFA) is not found at a fixed distance from a
   // register, and reasons for which a walk ends.
@@ -80,7 +81,8 @@ class Rule {
   constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
   // Returns the base from which the canonical frame address (CFA) is found. The result `special`
-  // means that there is none: the function special() then says how the frame is left.
+  // means that there is none. The function special() then says how the caller's frame is found, or
+  // why the walk ends.
   constexpr Base base() const noexcept { return static_cast<Base>(word_ & 3); }
   // True if the frame that this rule leaves has saved its caller's rbp. False: rbp is unchanged in
   // the caller. Means nothing if base() is `special`.

@@ -145,7 +145,8 @@ void* own_lookup_behind(std::uintptr_t caller, const void* handle, std::string_v
   return name == "dlsym" ? code(dlsym) : code(dlvsym);
 }
 
-// Counts a look-up of a driver function that has no hook, if another version of its name has one.
+// Counts a look-up of a driver function that has no hook, if it makes the device read or write
+// memory, or if another version of it has a hook.
 void count_as_unhooked(const char* name) {
   if (is_version_of_a_hook(name)) Process::get().looked_up_unhooked(name);
 }

@@ -9,9 +9,9 @@
 namespace cuwarden::shim {
 
 // Looks for an interpreter (CPython) among the objects that were loaded before the program ran: the
-// program itself, or libpython. They are never unloaded. Stores what the first interpreter exports
-// in the parameter, and returns true. Returns false if there is none; the parameter means nothing
-// then.
+// program itself, or libpython. They are never unloaded. Fills the parameter with the addresses of
+// the first one's functions and variables, and returns true. Returns false if there is none; the
+// parameter's contents then mean nothing.
 bool find_python_interpreter(PythonSymbols&) noexcept;
 
 // Returns a sentence for the user: the stacks have no Python frames, because this build of Python

@@ -81,7 +81,8 @@ class Neighbours {
   // current context. Returns the bytes of the device that this process holds; none if the
   // HolderList was not asked or does not say.
   std::optional<std::uint64_t> ask(DeviceOrdinal) noexcept;
-  // Makes ask() do nothing from now on. To be called when the process begins to end.
+  // Makes ask() do nothing from now on, but in a thread that set_asks_at_exit() allows. To be
+  // called when the process begins to end.
   void process_is_ending() noexcept { ends_.store(true, std::memory_order_relaxed); }
   // Lets the calling thread call ask() after process_is_ending(), without a limit on the time that
   // questions take (`may_ask` true), or forbids it again. For the last readings of the devices.

@@ -38,11 +38,12 @@ bool invalidate_implicit_captures(const Stream& stream);
 // begins after the work of the legacy default stream.
 void enqueue(Stream& stream, Clock::duration duration);
 
-// Sleeps until the stream is idle. Then releases the memory that was freed in it by cuMemFreeAsync.
-// If `stream` is the legacy default stream, the work and frees of all blocking streams of its
-// context count, too, but not their host functions. `lock`: holds Simulator::mutex before and after
-// the call; released while the thread sleeps. Also returns if another thread destroys the stream
-// meanwhile, which the caller then must not use any more.
+// Sleeps until all work and host functions of the stream are done. Then releases the memory that
+// was freed in it by cuMemFreeAsync. For the legacy default stream, also waits for the work of all
+// blocking streams of its context, and releases the memory freed in them; does not wait for their
+// host functions. `lock`: holds Simulator::mutex before and after the call; released while the
+// thread sleeps. Also returns if another thread destroys the stream meanwhile, which the caller
+// then must not use any more.
 void wait_for(std::unique_lock<std::mutex>& lock, Stream& stream);
 // Sleeps until each stream of the context is idle. Memory that was freed in these streams by
 // cuMemFreeAsync stays pending, as after cuArrayDestroy (measured). `lock`: holds Simulator::mutex
