@@ -345,7 +345,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   pages_ = {};
   left_over_ = {};
   unused_members_ = 0;
-  taken_in_vain_ = held_in_vain_ = 0;
+  whole_runs_ = {};
   runs_ = {};
   unused_runs_ = {};
   copy_kernel_ = {};

@@ -32,7 +32,8 @@ struct ArenaCounts {
   // once.
   std::uint64_t idle_bytes = 0;
   // Bytes of pages without a block that cannot be given back alone, because they were mapped in one
-  // piece with pages that hold blocks. Meshing can give them back.
+  // piece with pages that hold blocks. Meshing can give them back. Pages that share memory do not
+  // count.
   std::uint64_t partly_idle_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.
@@ -376,9 +377,11 @@ class Arena {
   std::uint64_t changes_ = 0;
   // Moves that the last plan of meshing has left over; no entries if there are none.
   LeftOver left_over_;
-  // Bytes that blocks took (Packing::taken_bytes()) and that the arena held when a plan of whole
-  // runs last saved less than was needed. Both are 0 if none has.
-  std::uint64_t taken_in_vain_ = 0, held_in_vain_ = 0;
+  // The last plan of whole runs that would have saved too little: its gain (UINT64_MAX / 2: there
+  // was none), and the bytes that blocks took (Packing::taken_bytes()) and that the arena held.
+  struct {
+    std::uint64_t taken_bytes = 0, held_bytes = 0, gain = UINT64_MAX / 2;
+  } whole_runs_;
   // The driver's handles of pages of memory that are mapped at no address; 0: no page. The next
   // mesh() gives them back first, so that the driver has memory for new pages. They count as held
   // and idle. Four pages are the most that growth maps ahead (8 MiB).

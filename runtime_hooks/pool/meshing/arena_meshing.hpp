@@ -22,9 +22,9 @@ namespace cuwarden::pool {
 // runs whose memory has four pages are moved as a whole first, if enough of them fit together.
 //
 // If one of the runs that are to share memory has as many pages of memory as the span, its memory
-// is the target. Otherwise the target is new memory. A run never needs more new memory than it
-// gives back, so a little free memory is enough. On a device without free memory, only the memory
-// of such runs can be a target.
+// is the target. Otherwise the target is new memory. Moved in the order of the plan, no run needs
+// more new memory than it gives back, so a little free memory is enough. On a device without free
+// memory, only the memory of such runs can be a target.
 //
 // A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
 // own addresses to those of the targets, and then its addresses are mapped to the targets. A run
@@ -120,14 +120,14 @@ class Arena::Meshing {
   };
   // A run (pages whose memory is mapped together) that may be moved, as a whole. Each `span_` of
   // its pages are an item of the plan, if they hold blocks. Pages that share memory already are one
-  // item together, so that they need no more memory than they give back.
+  // item together, unless the plan has them part (add_in_parts()).
   struct Candidate {
     // Number of the candidate's run: its index in Arena::runs_, plus 1.
     RunIndex run = 0;
-    std::uint32_t first_move = 0;  // index in `moves_` of the run's first move
-    std::uint32_t moves = 0;       // number of the run's moves
-    std::uint32_t items = 0;       // number of the run's items
-    std::uint32_t new_items = 0;   // number of the run's items that move to new memory
+    std::uint32_t first_move = 0;   // index in `moves_` of the run's first move
+    std::uint32_t moves = 0;        // number of the run's moves
+    std::uint32_t items = 0;        // number of the run's items
+    std::uint32_t new_targets = 0;  // number of targets of new memory that its items move to
     // True while the run's addresses are mapped to the memory that it moves to, and the move is not
     // complete.
     bool is_exchanged = false;
@@ -142,7 +142,7 @@ class Arena::Meshing {
 
     // True if the memory behind the run's addresses is exchanged before the run's blocks are
     // copied. False if the blocks are copied first.
-    bool exchanges_first() const noexcept { return new_items != 0; }
+    bool exchanges_first() const noexcept { return new_targets != 0; }
   };
   // Value of an item's number (LeftOver::Move::item) that stands for no item.
   static constexpr std::uint32_t no_item = UINT32_MAX;
@@ -190,7 +190,7 @@ class Arena::Meshing {
   void find_moves_into_own();
   void find_left_over();
   void add_left_over(const LeftOver&, const LeftOver::OfRun&, const std::vector<bool>& fails);
-  void count_new_items();
+  void count_new_targets();
   void drop_useless();
   void reserve();
   bool make(Target&) noexcept;
@@ -219,16 +219,15 @@ class Arena::Meshing {
     return target.is_own && !arena_.run(target.run).is_shared;
   }
   // Calls visit(target) once for each Target (physical memory) to which pages of the candidate
-  // move. Leaves out memory that the pool did not have before this pass of meshing, and memory that
-  // several pages of addresses use already.
+  // move.
   template <class Visit>
-  void each_alone(const Candidate& candidate, const Visit& visit) noexcept {
+  void each_target(const Candidate& candidate, const Visit& visit) noexcept {
     for (std::uint32_t i = 0; i < candidate.moves; ++i) {
       const std::uint32_t at = moves_[candidate.first_move + i].target;
       bool is_first = true;
       for (std::uint32_t j = 0; j < i && is_first; ++j)
         is_first = moves_[candidate.first_move + j].target != at;
-      if (is_first && is_alone(targets_[at])) visit(targets_[at]);
+      if (is_first) visit(targets_[at]);
     }
   }
   // Calls visit(target) for each item of the candidate. An item is a page with blocks, or all pages

@@ -103,18 +103,20 @@ void Arena::Meshing::find_moves() {
   for (const RunIndex index : in_parts) items += add_in_parts(index, plan, items);
   targets_.resize(plan.targets());
   let_targets_stay();
-  count_new_items();
+  count_new_targets();
 }
 
 // Adds a run whose members share several pages of memory, page by page. Pages that share memory may
-// part, if the run then needs no more new memory than it gives back. Returns the number of items.
+// part, if the run then adds fewer targets to the plan than it gives pages back. Returns the number
+// of items.
 std::size_t Arena::Meshing::add_in_parts(RunIndex index, MeshPlan& plan, std::size_t first_item) {
   const auto span = static_cast<std::uint32_t>(arena_.run(index).span);
   for (const bool splits : {true, false}) {
     std::vector<PageSteps> pages;
     if (!add_candidate(index, pages, splits, first_item)) return 0;
     Candidate& candidate = candidates_.back();
-    const std::vector<std::uint32_t> target_of = plan.assign_few(pages, span);
+    // Pages that part must save at least one page of memory.
+    const std::vector<std::uint32_t> target_of = plan.assign_few(pages, splits ? span - 1 : span);
     if (target_of.empty()) {
       moves_.resize(candidate.first_move);
       candidates_.pop_back();
@@ -127,10 +129,10 @@ std::size_t Arena::Meshing::add_in_parts(RunIndex index, MeshPlan& plan, std::si
   return 0;
 }
 
-void Arena::Meshing::count_new_items() {
+void Arena::Meshing::count_new_targets() {
   for (Candidate& candidate : candidates_)
-    each_item(candidate, [&](std::uint32_t target) {
-      if (!targets_[target].is_own) ++candidate.new_items;
+    each_target(candidate, [&](const Target& target) {
+      if (!target.is_own) ++candidate.new_targets;
     });
 }
 
@@ -240,7 +242,7 @@ void Arena::Meshing::find_left_over() {
   candidates_.reserve(left.runs.size());
   for (const LeftOver::OfRun& one : left.runs)
     if (is_as_planned(one.run)) add_left_over(left, one, fails);
-  count_new_items();
+  count_new_targets();
 }
 
 // Adds the run as a candidate, with the moves of those pages that still hold a block. Adds nothing
@@ -307,7 +309,7 @@ void Arena::Meshing::drop_useless() {
     return true;
   });
   std::ranges::sort(candidates_, {}, [&](const Candidate& candidate) {
-    return std::tuple(candidate.new_items, candidate.items,
+    return std::tuple(candidate.new_targets, candidate.items,
                       UINT64_MAX - arena_.run(candidate.run).bytes(),
                       moves_[candidate.first_move].target, candidate.run);
   });

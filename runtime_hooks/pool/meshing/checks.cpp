@@ -118,10 +118,11 @@ bool Arena::Meshing::is_copied_right(const Candidate& candidate) noexcept {
     const std::uint64_t start = arena_.address_of(move.page), from = copied_from(candidate, move),
                         to = copied_to(candidate, move);
     Contents outcome = Contents::equal;
-    arena_.packing_.each_taken(start, page_bytes, [&](std::uint64_t first, std::uint64_t end) {
-      if (outcome == Contents::equal)
-        outcome = compare(real_, from + (first - start), to + (first - start), end - first);
-    });
+    arena_.packing_.each_taken(
+        start, span_ * page_bytes, [&](std::uint64_t first, std::uint64_t end) {
+          if (outcome == Contents::equal)
+            outcome = compare(real_, from + (first - start), to + (first - start), end - first);
+        });
     if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
     if (outcome != Contents::equal) return false;
   }

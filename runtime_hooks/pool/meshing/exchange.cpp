@@ -151,7 +151,9 @@ void Arena::Meshing::commit(Candidate& candidate) noexcept {
   old_.push_back(std::exchange(candidate.old, {}));
   candidate.is_exchanged = false;
   is_full_ = false;
-  each_alone(candidate, [&](const Target& target) { share(target); });
+  each_target(candidate, [&](const Target& target) {
+    if (is_alone(target)) share(target);
+  });
   for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves))
     join(move);
 }

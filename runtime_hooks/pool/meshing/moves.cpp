@@ -84,7 +84,7 @@ void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noex
     if (!take_old(candidate) || (makes && !make_targets(candidate))) return;
     const std::uint64_t given = arena_.run(candidate.run).bytes();
     saved += given - std::min(given, makes ? arena_.counts_.held_bytes - held
-                                           : candidate.new_items * page_bytes);
+                                           : candidate.new_targets * page_bytes);
     moves += candidate.moves * span_;
   }
 }

@@ -66,18 +66,21 @@ class Arena::Passes {
   bool move_whole_runs() {
     Meshing meshing(arena_, real_, Plan::whole_runs, goal_.verifies);
     if (!saves_enough(meshing)) {
-      arena_.taken_in_vain_ = arena_.packing_.taken_bytes();
-      arena_.held_in_vain_ = arena_.counts_.held_bytes;
+      arena_.whole_runs_ = {.taken_bytes = arena_.packing_.taken_bytes(),
+                            .held_bytes = arena_.counts_.held_bytes,
+                            .gain = meshing.gain()};
       return false;
     }
     const bool is_over = move(meshing) == Outcome::refused || meshing.was_stopped();
     meshing.keep_rest();
     return is_over;
   }
-  // True if a plan of whole runs may save what the last one could not.
+  // True if a plan of whole runs may save what is needed. False if the last one could save too
+  // little, and not much has changed since.
   bool whole_runs_may_save() const noexcept {
-    const std::uint64_t taken = arena_.taken_in_vain_, held = arena_.held_in_vain_;
-    return taken == 0 || arena_.packing_.taken_bytes() < taken - taken / much_changed ||
+    const auto [taken, held, gain] = arena_.whole_runs_;
+    return gained_ + gain >= goal_.needed_bytes ||
+           arena_.packing_.taken_bytes() < taken - taken / much_changed ||
            arena_.counts_.held_bytes > held + held / much_changed;
   }
   // Moves pages of all runs: into new memory, and into memory of the arena while there is too

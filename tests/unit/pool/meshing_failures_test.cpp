@@ -38,6 +38,59 @@ TEST_P(MeshingFailuresTest, a_failure_of_any_call_leaves_all_blocks_intact) {
   expect_all_goes();
 }
 
+// Runs of four pages move as a whole, and part again once that saves too little.
+TEST_P(MeshingFailuresTest, a_failure_of_any_call_while_whole_runs_move_leaves_all_blocks_intact) {
+  int failed = 0;
+  for (int round = 0; round < 60; ++round) {
+    const int calls = round < 40 ? round : static_cast<int>(random() % 300);
+    for (int block = 0; block < 5600; ++block) ASSERT_NE(allocate(65536), 0u);
+    keep_one_of(10);
+    pool.give_back(real, no_device, UINT64_MAX);
+    ASSERT_GE(mesh(8 * MiB), 8 * MiB);
+    for (int request = 0; request < 6; ++request) {
+      driver->fail_after = request % 2 == 0 ? calls : -1;
+      mesh(16 * MiB);
+      ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
+      failed += request % 2 == 0 && driver->fail_after < 0;
+      driver->fail_after = -1;
+      for (int block = 0; block < 3; ++block) free_one();
+      ASSERT_NE(allocate(4096), 0u);
+      ASSERT_TRUE(all_is_right()) << calls << ' ' << request;
+      ASSERT_EQ(counts().held_bytes, taken()) << calls << ' ' << request;
+      ASSERT_EQ(counts().lost_bytes, 0u);
+      ASSERT_EQ(driver->reservations.size(), 1u);
+    }
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    pool.give_back_start_memory(real, DeviceOrdinal{0});
+    ASSERT_EQ(taken(), 0u);
+  }
+  EXPECT_GT(failed, 20);
+  expect_all_goes();
+}
+
+TEST_P(MeshingFailuresTest, a_wrong_copy_in_the_last_of_four_pages_is_noticed) {
+  // Pairs of runs fit together. Each block lies in the last page of its run.
+  for (int block = 0; block < 1400; ++block) ASSERT_NE(allocate(page / 8), 0u);
+  std::vector<std::uint64_t> last_pages;
+  for (const auto& [address, mapping] : driver->mappings)
+    if (driver->handles.at(mapping.handle).bytes == 4 * page)
+      last_pages.push_back(address + 3 * page);
+  ASSERT_GT(last_pages.size(), 10u);
+  for (auto at = blocks.begin(); at != blocks.end();) {
+    const std::uint64_t address = (at++)->first;
+    const auto found = std::ranges::find(last_pages, address - address % page);
+    const auto slot = static_cast<std::uint64_t>((found - last_pages.begin()) % 8);
+    if (found == last_pages.end() || address % page / (page / 8) != slot) free(address);
+  }
+  pool.give_back(real, no_device, UINT64_MAX);
+  verifies = true;
+  driver->copies_are_wrong = true;
+  EXPECT_EQ(mesh(8 * MiB), 0u);
+  EXPECT_EQ(counts().differing_bytes, page);
+  EXPECT_TRUE(all_is_right());
+}
+
 TEST_P(MeshingFailuresTest, memory_that_the_driver_does_not_unmap_harms_no_block) {
   int failed = 0;
   for (int round = 0; round < 24; ++round) {
