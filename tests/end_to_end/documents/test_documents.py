@@ -92,7 +92,10 @@ def amount(text):
 
 
 def test_a_process_without_settings_has_the_defaults_that_the_page_shows(workspace):
-    nothing_set = {name: None for name in ("CUWARDEN_REPORT", "CUWARDEN_LEDGER_DIR", "CUWARDEN_SYMBOL_TIME")}
+    nothing_set = {
+        name: None
+        for name in ("CUWARDEN_REPORT", "CUWARDEN_LEDGER_DIR", "CUWARDEN_SYMBOL_TIME", "CUWARDEN_SYNC_TIMEOUT")
+    }
     run = workspace.run([shimmed.program("allocate"), "1", "5000"], nothing_set)
     in_force = {row["name"]: row["value"] for row in run.report["settings"]}
     shown = shown_defaults()
