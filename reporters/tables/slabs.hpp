@@ -95,11 +95,12 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
   return (there - std::min(there, 2 * page)) / page * page;
 }
 
-// Returns, by CUDA ordinal, each device's slabs and the bytes lost to rounding, worked out from the
-// live allocations in the ledger. Only linear memory (cuMemAlloc) from the driver counts. Memory
-// pools, cuwarden's own pool and virtual memory are not cut from slabs, and the addresses of small
-// arrays are not known. A device without linear memory has an entry without slabs if its memory
-// pools keep unused memory, and otherwise none.
+// Returns each device's slabs (pages of 2 MiB with small requests) and the bytes lost to rounding,
+// by CUDA ordinal. They are worked out from the live allocations in the ledger. Only linear memory
+// (cuMemAlloc) from the driver counts. Memory pools, cuwarden's own pool and virtual memory are not
+// cut from slabs, and the addresses of small arrays are not known. A device without live linear
+// memory has no entry. The exception is a device whose memory pools keep unused memory: its entry
+// has no slabs.
 std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
 
 // Calls `put`, with a row of the report, for each size class of slabs on each device. `by_device`:

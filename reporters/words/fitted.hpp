@@ -13,11 +13,13 @@ struct TextSpace {
   bool ascii = false;       // true if only ASCII characters can be shown
 };
 
-// Returns the text, with each line cut that has more than the given columns. The rest follows in
-// further lines, indented four columns more than the line itself. Lines are cut at spaces only. A
-// word that alone is too long stays whole. cuwarden's own colours (printable.hpp) take no columns.
-// If only ASCII can be shown, marks such as "…" and "·" become "..." and "-", and each other
-// character beyond ASCII a question mark.
+// Returns the text, with each line that has more than the given columns broken into several lines.
+// The further lines are indented four columns more than the first, but 20 at most. A line is broken
+// only at a space, and not behind short words such as "in" or before units such as "MiB". A word
+// that alone is too long stays whole, as do words between which no line may be broken. cuwarden's
+// own colours (printable.hpp) take no columns. They end before a break, and begin again behind it.
+// If only ASCII can be shown, marks such as "…" and "·" become "..." and "-". Each other character
+// beyond ASCII becomes a question mark.
 std::string fitted(std::string_view text, const TextSpace&);
 
 }  // namespace cuwarden

@@ -139,10 +139,10 @@ class ImplicitObjects final : public ReadingListener {
     // Version of the device's base before the driver's call; 0: no base was known.
     FreeBases::Version base_version = 0;
   };
-  // Ends the object's record. With a module or a library, ends the records of its code on all
-  // devices. `here`: the current device, which is taken for that of an object without a record. To
-  // be called before the driver's call that destroys the object, since another thread may get the
-  // handles afterwards.
+  // Ends the object's record. If the object is a module or a library, also ends the records of its
+  // code on all devices. `here`: the current device. An object without a record counts as lying on
+  // this device. To be called before the driver's call that destroys the object, since another
+  // thread may get the handles afterwards.
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
   // Subtracts from the device's sum of the kind the bytes that the end of an object gave back. To
   // be called after the driver's call that destroyed it. `Ending`: the result of begin_end().

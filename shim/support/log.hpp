@@ -22,9 +22,10 @@ void set_up_log(const Settings&) noexcept;
 // formatted() alone, which checks the format when the program is compiled.
 std::string format_arguments(fmt::string_view format, fmt::format_args);
 
-// Returns the format's text with the arguments in place of each "{}". The format is checked when
-// the program is compiled. May throw std::bad_alloc. To be used instead of fmt::format(): fmt has
-// no static library in Debian, so that each file with fmt::format() would compile all of fmt.
+// Returns the format's text with the arguments in place of its fields, such as "{}". The format is
+// checked when the program is compiled. May throw std::bad_alloc. To be used instead of
+// fmt::format(). Debian has no static library of fmt, so each file with fmt::format() would compile
+// all of fmt.
 template <class... Arguments>
 std::string formatted(fmt::format_string<Arguments...> format, const Arguments&... arguments) {
   return format_arguments(format, fmt::make_format_args(arguments...));

@@ -28,7 +28,8 @@ class NodeMakers {
     std::uint64_t bytes = 0;  // Bytes that the node allocates at each launch of its graph.
     std::uint64_t order = 0;  // Number of the node among all nodes ever entered, from 1.
   };
-  // Most nodes of one address that the table keeps.
+  // Largest number of nodes with one address that stay in the table. A further node with the
+  // address replaces the oldest of them.
   static constexpr std::size_t most_of_one_address = 8;
 
   // Enters a node that allocates `bytes` at `address`. `GroupId` is the ledger's group for

@@ -31,21 +31,23 @@ class Storage {
   const BackingFile& file() const noexcept { return file_; }  // The ledger's file or memory.
 
   // Returns the address of row 0 of a region (table or heap of bytes), from which the rows follow
-  // as an array. Only rows that allocate() has handed out may be read or written.
+  // as an array. Only rows that allocate() or allocate_hooks() has handed out may be read or
+  // written.
   template <class T>
   T* rows(RegionId id) const noexcept {
     return reinterpret_cast<T*>(starts_[index_of(id)]);
   }
 
-  // Hands out `count` neighbouring rows of the region (table or heap of bytes), filled with zeros.
-  // Returns the number of the first of these rows; 0 if there is no room or the region cannot grow.
-  // Row 0 is never handed out, so that 0 can mean no row. A caller that gets 0 notes in the ledger,
-  // by add_reason(), that something is missing.
+  // Hands out `count` neighbouring rows of the region, filled with zeros. A row of a heap is one
+  // byte. Returns the number of the first of these rows; 0 if there is no room or the region cannot
+  // grow. Never hands out row 0, so that 0 can mean no row. Must not be called for the hooks table,
+  // which has allocate_hooks(). A caller that gets 0 notes in the ledger, by add_reason(), that
+  // something is missing.
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // True if allocate() hands out a further row of the region without a system call.
   bool has_ready_row(RegionId) const noexcept;
-  // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. (Other tables begin with
-  // row 1.) Returns false if there is no room or the region cannot grow.
+  // Hands out rows 0 to `count` - 1 of the hooks table, filled with zeros. Only this table uses its
+  // row 0. Returns false if there is no room or the region cannot grow.
   bool allocate_hooks(std::uint64_t count) noexcept;
   // Doubles the writable part of each region (table or heap of bytes), up to the region's capacity;
   // adds at least 16 KiB. allocate() then needs no system call to hand out the rows in this part. A
@@ -60,8 +62,9 @@ class Storage {
     const RegionExtent& extent = file_.geometry().regions[index_of(id)];
     return extent.capacity_bytes / extent.row_bytes;
   }
-  // Returns the number of rows of the region (table or heap of bytes) that were handed out so far,
-  // including row 0.
+  // Returns the number of the row behind the last one that was handed out. A row of a heap is one
+  // byte. The unused row 0 counts, so that the result is 1 before the first allocate(). For the
+  // hooks table, it is 0 before allocate_hooks().
   std::uint64_t used(RegionId id) const noexcept {
     return header().regions[index_of(id)].used.load(std::memory_order_acquire);
   }

@@ -108,8 +108,8 @@ class Incidents {
   // Stores the reason why the rung was left out at the incident's first refusal. The incident is
   // not 0.
   void leave_out(IncidentId, Rung, LeftOut) noexcept;
-  // Counts for the incident (not 0) a refused request of `bytes` that this rung has served, so that
-  // the program saw no error.
+  // Counts a request of the incident that the driver refused and this rung then served, so that the
+  // program saw no error. `bytes`: size of the request. The incident is not 0.
   void rescued(IncidentId, Rung, std::uint64_t bytes) noexcept;
 
  private:

@@ -26,11 +26,14 @@ namespace cuwarden::pool {
 // more new memory than it gives back, so a little free memory is enough. On a device without free
 // memory, only the memory of such runs can be a target.
 //
-// A run that moves to memory of the arena's alone is copied first: its blocks are copied from its
-// own addresses to those of the targets, and then its addresses are mapped to the targets. A run
-// that moves to new memory is exchanged first: its old memory is mapped a second time, at scratch
-// addresses; its own addresses are mapped to the targets; and then its blocks are copied from the
-// scratch addresses. A scratch address for each run costs less than one for each target would.
+// A run for which no new memory is made is copied before its addresses change: its blocks are
+// copied from its own addresses to those of the targets. Then its addresses are mapped to the
+// targets.
+//
+// A run that needs new memory is exchanged before it is copied. Its old memory is mapped a second
+// time, at scratch addresses. Then its own addresses are mapped to the targets. At last its blocks
+// are copied from the scratch addresses. A scratch address for each run costs less than one for
+// each target would.
 class Arena::Meshing {
  public:
   // The kind of plan for a pass of meshing: the memory that pages are to move to.
@@ -44,8 +47,10 @@ class Arena::Meshing {
     // Pages move into the memory of those runs of the arena that have one page of memory. No new
     // memory is made.
     into_own_memory,
-    // The plan has the moves that an earlier pass has left over, without those that have become
-    // impossible. They are removed from Arena::left_over_. No page is looked at anew.
+    // Moves that an earlier pass has left over, without those that have become impossible. No move
+    // is planned if blocks take a 64th less than then, since a new plan saves more. Planning
+    // empties
+    // Arena::left_over_. No page is looked at anew.
     left_over,
   };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
@@ -87,22 +92,26 @@ class Arena::Meshing {
   bool take_scratch() noexcept;
   // Moves the planned runs (pages whose memory is mapped together). Pauses the program by `pause`
   // for the moves, several times if need be. Begins no further pause once `needed_bytes` of device
-  // memory are saved, and ends at once when `enough_bytes` are. Ends, too, if no pause can be had,
-  // or if a move fails for a reason other than lack of room. Returns the bytes saved.
+  // memory are saved. Within a pause, begins no further batch of moves once `enough_bytes` are
+  // saved. Skips runs that the driver has no room for. Ends, too, if no pause can be had, if a move
+  // fails for another reason, or if a test shows that pages cannot share memory. Returns the bytes
+  // saved.
   std::uint64_t run(Pause& pause, std::uint64_t needed_bytes, std::uint64_t enough_bytes) noexcept;
   // Makes a small copy on the device, so that the driver takes the memory that it needs for copies.
   // Pauses the program by `Pause` for the copy. To be called before memory is made for moves.
-  // Returns false if the copy has failed, or no pause could be had. Returns true without a copy if
-  // no planned run has room for it.
+  // Returns false if the copy has failed, or no pause could be had. The copy needs 1,024 bytes
+  // without blocks in the first page of a planned run that shares no memory. Returns true without a
+  // copy if there is no such run.
   bool have_copies_their_memory(Pause&) noexcept;
-  // True if run() could not move one or more runs (pages whose memory is mapped together) for lack
-  // of free device memory.
+  // True if run() has skipped a run (pages whose memory is mapped together), because it could not
+  // be prepared. The usual reason is a lack of free device memory.
   bool lacked_room() const noexcept { return lacked_room_; }
-  // True if run() has ended because no pause could be had, or because a move has failed for a
-  // reason other than lack of room.
+  // True if run() has ended because no pause could be had, because a move has failed for a reason
+  // other than lack of room, or because pages cannot share memory.
   bool was_stopped() const noexcept { return was_stopped_; }
-  // Leaves the moves that were not made to the arena (Arena::left_over_), for a later pass. Leaves
-  // none if a move has failed, or if host memory is lacking. To be called after run().
+  // Stores the moves that were not made in Arena::left_over_, for a later pass, in place of those
+  // there. These are all moves if run() was not called. Stores none if run() has failed for a
+  // reason other than lack of room or lack of a pause. Stores none, too, if host memory is lacking.
   void keep_rest() noexcept;
 
  private:

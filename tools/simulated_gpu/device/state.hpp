@@ -318,8 +318,8 @@ struct Device {
 };
 
 // Table of all objects of one type T that the program knows by handles. A handle is the address of
-// its object: live until the object is removed, stale afterwards. Removed objects stay allocated,
-// so that no later object gets the address of a stale handle.
+// its object. The handle is live until the object is removed, and stale afterwards. Removed objects
+// stay allocated, so that no later object gets the address of a stale handle.
 template <typename T>
 class Handles {
  public:
@@ -349,7 +349,7 @@ class Handles {
   }
   // Makes the object's handle stale; the object stays allocated.
   void remove(T* object) { live_.erase(object); }
-  // Makes the stale handle of an object that remove() has removed live again.
+  // Undoes remove(): makes the object's stale handle live again.
   void revive(T* object) { live_.insert(object); }
   // Returns all objects with live handles.
   const std::unordered_set<T*>& all() const { return live_; }

@@ -24,8 +24,9 @@ class Totals {
   // must outlive it.
   Totals(Storage& storage, ThreadShards& thread_shards) noexcept
       : storage_(storage), thread_shards_(thread_shards), live_bytes_(thread_shards) {}
-  // Maps memory for the data of series that are not in the ledger. Must be called before other
-  // functions. Returns false if there is no memory.
+  // Maps memory for the data about each series (all memory of one kind on one device) that this
+  // process keeps outside the ledger. Must be called before other functions. Returns false if there
+  // is no memory.
   bool create() noexcept;
 
   // Counts an allocation of `bytes` in its group and the group's series (all memory of one kind on
