@@ -19,6 +19,17 @@ class MeshingCallsTest : public MeshingTest {
     driver->calls = {};
     before = counts().meshed_pages;
   }
+  // Checks that `moves` moves into memory of the pool, or one more, have cost one map, one access
+  // and one unmap each, and that no memory was made.
+  void expect_one_call_of_each_kind(int moves) {
+    const Driver::Calls calls = driver->calls;
+    EXPECT_EQ(calls.copy, 0);
+    EXPECT_EQ(calls.create, 0);
+    EXPECT_EQ(calls.map, calls.unmap);
+    EXPECT_EQ(calls.map, calls.set_access);
+    EXPECT_GE(calls.map, moves);
+    EXPECT_LE(calls.map, moves + 1);
+  }
   int pages() { return static_cast<int>(counts().meshed_pages - before); }
 
   std::uint64_t before = 0;
@@ -51,14 +62,7 @@ TEST_F(MeshingCallsTest, four_neighbours_that_move_together_cost_one_call_of_eac
   for (const std::uint64_t bytes : {4096u, 65536u}) {
     leave_some(300 * MiB, bytes);
     ASSERT_GE(mesh(48 * MiB), 48 * MiB);
-    const int runs = static_cast<int>(48 * MiB / page / 4);
-    const Driver::Calls calls = driver->calls;
-    EXPECT_EQ(calls.copy, 0);
-    EXPECT_EQ(calls.create, 0);
-    EXPECT_EQ(calls.map, calls.unmap);
-    EXPECT_EQ(calls.map, calls.set_access);
-    EXPECT_GE(calls.map, runs);
-    EXPECT_LE(calls.map, runs + 1);
+    expect_one_call_of_each_kind(static_cast<int>(48 * MiB / page / 4));
     EXPECT_TRUE(all_is_right());
     while (!blocks.empty()) free_one();
     pool.give_back(real, no_device, UINT64_MAX);
@@ -71,14 +75,8 @@ TEST_F(MeshingCallsTest, a_page_that_moves_to_memory_of_the_pool_is_mapped_nowhe
   leave_some(300 * MiB, 65536);
   ASSERT_GE(mesh(100 * MiB), 100 * MiB);
   const int moved = static_cast<int>(100 * MiB / page);
-  const Driver::Calls calls = driver->calls;
-  EXPECT_EQ(calls.copy, 0);
-  EXPECT_EQ(calls.create, 0);
-  EXPECT_EQ(calls.map, calls.unmap);
-  EXPECT_EQ(calls.map, calls.set_access);
-  EXPECT_GE(calls.map, moved);
-  EXPECT_LE(calls.map, moved + 1);
-  EXPECT_LE(calls.launch, moved / 20 + 10);
+  expect_one_call_of_each_kind(moved);
+  EXPECT_LE(driver->calls.launch, moved / 20 + 10);
   EXPECT_TRUE(all_is_right());
   driver->largest_handle = UINT64_MAX;
   expect_all_goes();
