@@ -72,8 +72,7 @@ class DevicePool {
                           std::uint64_t until_ns) noexcept;
   // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
   // the driver. Blocks are copied, but keep their addresses. `Pause` pauses the program while
-  // blocks are copied. The current context must be one of the device. Returns the
-  // bytes saved.
+  // blocks are copied. The current context must be one of the device. Returns the bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, Pause&, const MeshGoal&) noexcept;
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request on the device is refused without a call of mesh(). Returns the bytes given back.

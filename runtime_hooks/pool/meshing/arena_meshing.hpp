@@ -49,8 +49,7 @@ class Arena::Meshing {
     into_own_memory,
     // Moves that an earlier pass has left over, without those that have become impossible. No move
     // is planned if blocks take a 64th less than then, since a new plan saves more. Planning
-    // empties
-    // Arena::left_over_. No page is looked at anew.
+    // empties Arena::left_over_. No page is looked at anew.
     left_over,
   };
   // Plans a pass of meshing, which run() carries out. `arena` and `real` outlive the object. The
