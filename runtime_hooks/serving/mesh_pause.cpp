@@ -17,18 +17,6 @@ constexpr std::uint64_t poll_ns = 20'000;
 
 }  // namespace
 
-// Asks all contexts, since peers may work on the device's memory from theirs. The gate must be
-// closed: no capture begins then, and no context ends.
-bool ServingPools::all_are_idle(ContextId current) noexcept {
-  bool has_current = false;
-  const bool all = parts_.contexts.all_of([&](ContextId context) {
-    has_current = has_current || context == parts_.contexts.owner(current);
-    const driver::Inside inside(parts_.real, context, current);
-    return inside && driver::is_idle(parts_.real, context);
-  });
-  return all && has_current;
-}
-
 // Libraries are searched before the gate closes, because a thread that loads a library may wait at
 // the gate.
 bool ServingPools::MeshPause::begin() noexcept {
@@ -64,9 +52,22 @@ bool ServingPools::MeshPause::wait_for_devices() noexcept {
       outcome_ = ledger::RungOutcome::unsafe;
       return false;
     }
-    if (pools_.all_are_idle(current_)) return true;
+    if (all_are_idle()) return true;
     if (clock.now_ns() >= deadline_ns_) return false;
   }
+}
+
+// Asks all contexts, since peers may work on the device's memory from theirs. The gate is closed:
+// no capture begins, and no context ends.
+bool ServingPools::MeshPause::all_are_idle() noexcept {
+  const Pools& parts = pools_.parts_;
+  bool has_current = false;
+  const bool all = parts.contexts.all_of([&](ContextId context) {
+    has_current = has_current || context == parts.contexts.owner(current_);
+    const driver::Inside inside(parts.real, context, current_);
+    return inside && driver::is_idle(parts.real, context);
+  });
+  return all && has_current;
 }
 
 bool ServingPools::MeshPause::is_over() noexcept { return pools_.clock_.now_ns() >= deadline_ns_; }

@@ -41,6 +41,9 @@ class ServingPools::MeshPause final : public pool::Pause {
   // Waits until all devices are idle; the gate must be closed. Returns false, and sets `outcome_`,
   // if the time is over, or if memory must not be moved.
   bool wait_for_devices() noexcept;
+  // Returns true if no context of the process has unfinished work. False if that cannot be found
+  // out, or if LiveContexts lacks the current context. The gate must be closed.
+  bool all_are_idle() noexcept;
   // Subtracts the time since `begun_ns_` from the time that is left, and returns it in nanoseconds.
   std::uint64_t subtract() noexcept;
 

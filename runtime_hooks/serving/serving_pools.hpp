@@ -290,10 +290,6 @@ class ServingPools final : public tracking::ReadingListener {
   // nothing forbids mesh() at present. With ServingSettings::shows_meshable, all memory that mesh()
   // would save counts instead, if that is more.
   std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
-  // Returns true if no context of the process has unfinished work. False if that cannot be found
-  // out, or if LiveContexts lacks the current context. `current`: the current context. The calling
-  // thread must have closed the submission gate, so that no call gives work to devices meanwhile.
-  bool all_are_idle(ContextId current) noexcept;
   // Returns the bytes of the device that meshing would free; 0 if the settings do not have them
   // reported to the program (ServingSettings::shows_meshable). Finding the number takes a while. So
   // the last result is returned again until twenty times that while has passed, or until the pool's
