@@ -3,7 +3,9 @@
 // units of debug information with the same range of addresses took ten seconds, at a process's end.
 // A heap sort always takes n log n, and no memory.
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstring>
 
 namespace {
 
@@ -18,8 +20,16 @@ struct Elements {
   bool is_less(std::size_t left, std::size_t right) const {
     return compare(at(left), at(right)) < 0;
   }
+  // Swaps two different elements, many bytes at a time: an element is not larger than a few
+  // pointers.
   void swap(std::size_t left, std::size_t right) const {
-    std::swap_ranges(at(left), at(left) + bytes, at(right));
+    std::array<char, 32> kept;
+    for (std::size_t done = 0, part = 0; done < bytes; done += part) {
+      part = std::min(bytes - done, kept.size());
+      std::memcpy(kept.data(), at(left) + done, part);
+      std::memcpy(at(left) + done, at(right) + done, part);
+      std::memcpy(at(right) + done, kept.data(), part);
+    }
   }
   // Makes a heap of [parent, end), whose both halves are heaps.
   void sift_down(std::size_t parent, std::size_t end) const {
