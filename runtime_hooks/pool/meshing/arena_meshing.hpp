@@ -216,10 +216,10 @@ class Arena::Meshing {
   // Unmaps and releases the memory that take_old() has taken for candidates (runs that may be
   // moved) that were not moved yet.
   void let_go_of_waiting() noexcept;
-  // Makes the candidate ready to be moved, by take_old() and make_targets(). Returns false if one
+  // Makes the candidate ready to be moved, by make_targets() and take_old(). Returns false if one
   // of them fails.
   bool prepare(Candidate& candidate) noexcept {
-    return take_old(candidate) && make_targets(candidate);
+    return make_targets(candidate) && take_old(candidate);
   }
   // True if the target is memory that the arena had before this pass of meshing, and that no pages
   // of addresses share so far.
@@ -283,8 +283,8 @@ class Arena::Meshing {
   bool has_next() noexcept;
   // Prepares the next candidates (runs that may be moved) before a pause, so that the pause is
   // short. Stops once moving them would save `bytes` or would move 1,536 pages, or when the driver
-  // refuses. `makes_targets`: true to make new memory for the first 512 of these pages; false if it
-  // is made later.
+  // refuses to map old memory a second time. `makes_targets`: true to make new memory, too, for the
+  // first 512 of these pages and while there is room for it; false if all of it is made later.
   void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
   // Moves the next candidates (runs that may be moved) together: starts all copies, then waits once
   // for all. Takes no further candidate once those taken save `bytes`, have 64 pages or 16,384
@@ -365,9 +365,10 @@ class Arena::Meshing {
   // True if the driver has refused to unmap a scratch address. Then the scratch addresses are never
   // freed, and none is used twice.
   bool is_scratch_stuck_ = false;
-  // True if the driver has refused to make or map memory. False again once a run was moved, because
-  // that gives memory back.
-  bool is_full_ = false;
+  // `is_full_`: true if the driver has refused to make memory. `maps_no_more_`: true if it has
+  // refused to map memory at scratch addresses, which takes memory for its own tables. Both are
+  // false again once a run was moved, because that gives memory back.
+  bool is_full_ = false, maps_no_more_ = false;
   // True if a run could not be moved for lack of free device memory.
   bool lacked_room_ = false;
   // Bytes that blocks of the arena took (Packing::taken_bytes()) when the moves were planned.

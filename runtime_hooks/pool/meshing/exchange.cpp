@@ -150,7 +150,7 @@ void Arena::Meshing::commit(Candidate& candidate) noexcept {
   arena_.drop_run(arena_.run(candidate.run), span_);
   old_.push_back(std::exchange(candidate.old, {}));
   candidate.is_exchanged = false;
-  is_full_ = false;
+  is_full_ = maps_no_more_ = false;
   each_target(candidate, [&](const Target& target) {
     if (is_alone(target)) share(target);
   });

@@ -46,7 +46,8 @@ bool Arena::Meshing::take_old(Candidate& candidate) noexcept {
   const Run& run = arena_.run(candidate.run);
   const bool is_mapped = candidate.exchanges_first();
   const OldMemory taken{.at = is_mapped ? scratch_ + used_scratch_bytes_ : 0, .bytes = run.bytes()};
-  if (is_mapped && (is_full_ || used_scratch_bytes_ + taken.bytes > scratch_bytes_)) return false;
+  if (is_mapped && (maps_no_more_ || used_scratch_bytes_ + taken.bytes > scratch_bytes_))
+    return false;
   if (real_.cuMemRetainAllocationHandle(
           &old.handle, reinterpret_cast<void*>(arena_.address_of(run.first))) != CUDA_SUCCESS) {
     old = {};
@@ -60,7 +61,7 @@ bool Arena::Meshing::take_old(Candidate& candidate) noexcept {
     if (Peers::grant(real_, old.at, old.bytes, arena_.device(), 0) == CUDA_SUCCESS) return true;
   }
   let_go(old);
-  is_full_ = true;
+  maps_no_more_ = true;
   return false;
 }
 

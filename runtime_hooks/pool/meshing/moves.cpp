@@ -77,11 +77,13 @@ void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noex
   std::uint32_t moves = 0;
   // Before is_coherent() has looked, a second address may take memory of its own.
   const std::uint32_t most = arena_.is_coherent_ ? most_moves_ahead : 1;
+  bool makes = makes_targets;
   for (std::size_t at = next_; at < candidates_.size() && saved < bytes && moves < most; ++at) {
     Candidate& candidate = candidates_[at];
     const std::uint64_t held = arena_.counts_.held_bytes;
-    const bool makes = makes_targets && moves < most_made_ahead;
-    if (!take_old(candidate) || (makes && !make_targets(candidate))) return;
+    if (!take_old(candidate)) return;
+    // Once there is no room for new memory, old memory still gets its second addresses.
+    makes = makes && moves < most_made_ahead && make_targets(candidate);
     const std::uint64_t given = arena_.run(candidate.run).bytes();
     saved += given - std::min(given, makes ? arena_.counts_.held_bytes - held
                                            : candidate.new_targets * page_bytes);

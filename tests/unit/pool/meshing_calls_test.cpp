@@ -70,6 +70,33 @@ TEST_F(MeshingCallsTest, four_neighbours_that_move_together_cost_one_call_of_eac
   expect_all_goes();
 }
 
+// A pause that notes how many calls the driver had before it began.
+class NotingPause final : public Pause {
+ public:
+  bool begin() noexcept override { return before = driver->calls, true; }
+  bool is_over() noexcept override { return false; }
+  std::uint64_t end() noexcept override { return 10; }
+
+  Driver::Calls before{};  // calls of the driver before the last pause
+};
+
+TEST_F(MeshingCallsTest, old_memory_gets_second_addresses_before_the_pause_on_a_full_device) {
+  leave_some(300 * MiB, 65536, 3, true);
+  const std::uint64_t of_others = driver->free_bytes - 4 * page;
+  driver->free_bytes -= of_others;
+  NotingPause pause;
+  ASSERT_GE(pool.mesh(real, DeviceOrdinal{0}, pause, {0, 48 * MiB, 48 * MiB, false, false, 0}),
+            48 * MiB);
+  // Each move needs memory for three or four pages, so there is none for a third.
+  EXPECT_LE(pause.before.create, 5);
+  // A move saves at most three pages of four.
+  EXPECT_GE(pause.before.map, static_cast<int>(48 * MiB / page / 3));
+  EXPECT_EQ(pause.before.unmap, 0);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
 TEST_F(MeshingCallsTest, a_page_that_moves_to_memory_of_the_pool_is_mapped_nowhere_else) {
   driver->largest_handle = page;  // Each page is mapped by itself.
   leave_some(300 * MiB, 65536);
