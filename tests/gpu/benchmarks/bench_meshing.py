@@ -4,7 +4,11 @@ CUWARDEN_POOL=on.
 
     bench_meshing.py [--window GIB] [--request MIB] [--mesh MODE] [--size KIB]... [--live PERCENT]...
 
-Each line has a size of blocks and a share of live ones. It tells which part of the freed bytes can be
+Two lines come first, the floor: what the driver takes, on this machine, to map a page of memory,
+to allow access, to unmap it and to give it back. A call takes as long for four neighbours that are
+mapped in one piece as for one page, so that they cost less a page.
+
+Each further line has a size of blocks and a share of live ones. It tells which part of the freed bytes can be
 allocated again, and what a meshed page takes in the pause and in all. Then come the time of the
 pauses and of the longest request. The exit status is 1 if a surviving block has lost its contents.
 """
@@ -18,6 +22,23 @@ import alternating
 import preloaded
 
 
+def print_floor(workspace, programs):
+    """Prints what the driver's calls take a page, alone and with three neighbours."""
+    for pages in (1, 4):
+        run = workspace.run([programs / "mapping_costs", str(pages)], shim=False)
+        if run.returncode != 0:
+            sys.exit(f"mapping_costs: status {run.returncode}: {run.stderr[-300:]}")
+        page_us = {name: ns / 1e3 / pages for name, ns in run.last_line.items()}
+        calls = ("map_ns", "access_ns", "unmap_ns", "release_ns")
+        parts = " + ".join(f"{name.removesuffix('_ns')} {page_us[name]:.1f}" for name in calls)
+        print(
+            f"floor, {pages} page{'s' if pages > 1 else ''} in one piece: {parts} = "
+            f"{sum(page_us[name] for name in calls):.1f} us a page "
+            f"(create {page_us['create_ns']:.1f})",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--window", type=int, default=8, help="GiB of the device that are filled")
@@ -27,12 +48,14 @@ def main():
     parser.add_argument("--live", type=int, action="append", help="percent of the blocks that stay")
     options = parser.parse_args()
     alternating.need_gpu()
-    program = preloaded.BUILD / "tests" / "end_to_end" / "programs" / "recovery"
+    programs = preloaded.BUILD / "tests" / "end_to_end" / "programs"
+    program = programs / "recovery"
     if not program.exists():
         alternating.skip(f"{program} was not built")
     damaged = 0
     with tempfile.TemporaryDirectory() as folder:
         workspace = preloaded.Workspace(Path(folder))
+        print_floor(workspace, programs)
         for size in options.size or (4, 64, 256, 1024):
             for live in options.live or (10, 25, 50):
                 # Blocks of 4 KiB are many.
