@@ -58,13 +58,15 @@ bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) no
          comes_to_zero(common_calls_, [] { return false; });
 }
 
+// The calling thread may be inside a call, such as the first one of the child: its calls return,
+// and are subtracted then.
 void CallingThreads::forked() noexcept {
   for (Thread& thread : threads_) {
     if (thread.id.load(std::memory_order_relaxed) == 0) continue;
-    thread.calls.store(0, std::memory_order_relaxed);
     if (&thread == own_) {
       thread.id.store(own_thread_id(), std::memory_order_relaxed);
     } else {
+      thread.calls.store(0, std::memory_order_relaxed);
       thread.submissions.store(0, std::memory_order_relaxed);
       thread.id.store(0, std::memory_order_relaxed);
     }
@@ -72,6 +74,13 @@ void CallingThreads::forked() noexcept {
   common_calls_.store(0, std::memory_order_relaxed);
   was_left_.store(false, std::memory_order_relaxed);
   device_is_lost.store(false, std::memory_order_relaxed);
+}
+
+// After a fork, calls are not counted any more that the calling thread is still inside.
+[[gnu::cold, gnu::noinline]] void CallingThreads::leave_common() noexcept {
+  std::uint32_t calls = common_calls_.load(std::memory_order_relaxed);
+  while (calls != 0 && !common_calls_.compare_exchange_weak(calls, calls - 1)) {
+  }
 }
 
 // Notes a call whose error shows that the device is lost. Errors are compared by number, because

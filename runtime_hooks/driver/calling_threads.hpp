@@ -64,7 +64,7 @@ class CallingThreads {
   // Counts the end of a call of the driver. `mine`: the result of enter() at the call's beginning.
   void leave(Thread* mine) noexcept {
     if (mine == nullptr) [[unlikely]]
-      common_calls_.fetch_sub(1, std::memory_order_relaxed);
+      leave_common();
     else
       mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
@@ -75,9 +75,9 @@ class CallingThreads {
   // Stops waiting and returns false if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // Forgets all threads but the calling one, which counts as outside the driver and keeps its
-  // Thread::submissions. Clears device_is_lost. To be called in a forked child, which has no other
-  // threads.
+  // Forgets all threads but the calling one, which keeps its counters. The common counter, of
+  // threads that have none of their own, becomes 0. Clears device_is_lost. To be called in a forked
+  // child, which has no other threads.
   void forked() noexcept;
 
   // Calls visit(thread) once for each Thread, which is the set of counters of one thread; also for
@@ -97,6 +97,9 @@ class CallingThreads {
   // Assigns a row of `threads_` that no living thread uses to the calling thread, as its counters,
   // and returns the row. Returns `stand_in_` if there is none, or if the thread is confined.
   Thread* take_row() noexcept;
+
+  // Counts the end of a call in the common counter. Does nothing if the counter is 0.
+  void leave_common() noexcept;
 
   // The calling thread's counters; null before they are assigned to the thread, `stand_in_` if it
   // can have none of its own.

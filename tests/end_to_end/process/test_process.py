@@ -279,6 +279,10 @@ def test_a_forked_child_reports_its_own_allocations_and_not_its_parents(run_both
     assert child["process"]["parent"] == parent["process"]["pid"]
     assert child["leaks"]["count"] == 4
     assert child["leaks"]["bytes"] == 3 * (1 << 20) + 4096
+    # The child's end is like its parent's: memory is searched for pointers, and the device is read.
+    for report in (child, parent):
+        assert report["pointer_search"]["is_complete"] is True
+        assert [device["at"] for device in report["devices"]] == ["exit"]
 
 
 def test_a_child_that_tries_cuda_after_its_parent_did_never_reports_the_parents_records(run_both):

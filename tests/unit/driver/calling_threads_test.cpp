@@ -107,6 +107,42 @@ TEST(CallingThreadsTest, a_forked_child_has_none_of_its_parents_threads) {
   }));
 }
 
+TEST(CallingThreadsTest, a_call_in_which_a_forked_child_begins_ends_as_others) {
+  EXPECT_TRUE(holds_in_child([] {
+    DriverCall call;
+    calling_threads.forked();
+    const bool was_inside = !all_outside();
+    call.returned(CUDA_SUCCESS);
+    return was_inside && all_outside();
+  }));
+}
+
+TEST(CallingThreadsTest, a_call_without_a_slot_in_which_a_forked_child_begins_ends_as_others) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> ready{0};
+    std::atomic<bool> ends{false};
+    for (std::size_t i = 0; i < CallingThreads::most; ++i)
+      threads.emplace_back([&] {
+        DriverCall().returned(CUDA_SUCCESS);
+        ++ready;
+        ready.notify_one();
+        ends.wait(false);
+      });
+    for (std::size_t now = ready; now != threads.size(); now = ready) ready.wait(now);
+    std::thread([] {
+      DriverCall call;
+      calling_threads.forked();
+      call.returned(CUDA_SUCCESS);
+    }).join();
+    const bool had_none = calling_threads.are_too_many();
+    ends = true;
+    ends.notify_all();
+    for (std::thread& thread : threads) thread.join();
+    return had_none && all_outside();
+  }));
+}
+
 TEST(CallingThreadsTest, threads_without_a_slot_of_their_own_count_too) {
   EXPECT_TRUE(holds_in_child([] {
     std::vector<std::thread> threads;
