@@ -147,6 +147,8 @@ std::optional<model::PointerSearch> pointer_search_of(const ledger::ProcessView&
                "was busy, or the process does not use glibc's malloc";
       case ReachSearch::no_memory:
         return "there was too little memory for the search";
+      case ReachSearch::interpreter_ended:
+        return "Python had freed its objects, and the pointers in them, before the search";
     }
     return nullptr;
   }();

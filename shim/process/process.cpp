@@ -41,6 +41,8 @@
 #include "shim/process/stack_room.hpp"
 #include "shim/process/start_facts.hpp"
 #include "shim/python/interpreter_calls.hpp"
+#include "shim/python/interpreter_end.hpp"
+#include "shim/reachability/lost_allocations.hpp"
 #include "shim/support/held_signals.hpp"
 #include "shim/support/log.hpp"
 #include "shim/support/message_output.hpp"
@@ -241,7 +243,6 @@ hooks::Session* Process::start_recording() noexcept {
     end_turn_.set_symbol_time(settings.symbol_time_ns);
     set_up_reports(report_path, std::chrono::nanoseconds(settings.symbol_time_ns));
     status_of_leaks_ = static_cast<int>(settings.exit_code);
-    reachability_ = settings.reachability;
     reserve_own_stack();
     note_beginnings_of_stacks();
     const pool::SpillSettings spill = spill_settings(settings);
@@ -270,6 +271,7 @@ hooks::Session* Process::start_recording() noexcept {
     hooks::frames_prove_left.store([](const void* frame, const void* own_frame) noexcept {
       return has_left(get().session_->sites, frame, own_frame);
     });
+    begin_searches(*session_, settings.reachability);
     incident_explanations.begin(*ledger_, session_->sites);
     device_holders.begin(session_->sites);
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
@@ -277,6 +279,8 @@ hooks::Session* Process::start_recording() noexcept {
     early_lookups.tell(*ledger_);
     tell(ledger_->path());
     say_what_recording_begins_with(settings, ledger_->path(), report_path);
+    if (settings.reachability != ReachabilityMode::off)
+      expect_interpreters_end(&Process::interpreter_ends);
     if (settings.frameworks) interpreter_calls.turn_on();
     interpreter_calls.ask({});
     return session_;

@@ -198,6 +198,10 @@ class Process final : public tracking::CompletenessListener {
   // status, 0 to 255. `frame`: __builtin_frame_address(0) of the calling function; the stack above
   // it is the program's. To be called inside an OwnWork (a scope of cuwarden's own work).
   void find_lost(int status, const void* frame) noexcept;
+  // Searches for pointers before the Python interpreter of the process frees its objects, as
+  // find_lost() does at the end. Does nothing if nothing is recorded now, or in a thread that a
+  // seccomp filter confines. Called in the interpreter's main thread, when it is about to end.
+  static void interpreter_ends() noexcept;
   // True if an abort() needs no further report. Asked only if a SIGABRT handler may leave that call
   // by a jump. True if an earlier report contains all that was recorded, or if reports of such
   // calls have taken more than one second in all. The caller then only stores the end in the
@@ -270,8 +274,6 @@ class Process final : public tracking::CompletenessListener {
   // Time for which threads that end the process may still wait for locks, the driver and NVML; at
   // first longest_waiting_at_end_ns.
   WaitBudget end_budget_{longest_waiting_at_end_ns};
-  // The setting CUWARDEN_REACHABILITY, which says if find_lost() searches for pointers.
-  ReachabilityMode reachability_ = ReachabilityMode::off;
   // True once find_lost() has begun its search for pointers. False again if the report before that
   // search could not be begun, and when recording is resumed.
   std::atomic<bool> lost_are_found_{false};

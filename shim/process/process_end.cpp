@@ -20,13 +20,6 @@
 #include "shim/support/own_stack.hpp"
 
 namespace cuwarden::shim {
-namespace {
-
-// Registers that a function has to preserve lie in so many bytes below its frame's address, where
-// the compiler has stored them.
-constexpr std::uint64_t bytes_of_registers = 64;
-
-}  // namespace
 
 // Writes a report before the driver is asked anything, since the driver may never answer.
 [[gnu::noinline]] void Process::exit_begins(int status) noexcept {
@@ -64,11 +57,26 @@ void Process::find_lost(int status, const void* frame) noexcept {
   begins_with_report_.store(true);
   // The search is work of the end: another thread that calls exit() waits for it.
   if (!end_turn_.take(false)) return;
-  const std::uint64_t stack_pointer = reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers;
   const bool may_ask = may_ask_driver(*session_, frame, end_budget_);
-  call_with_room(session_->sites,
-                 [&] { find_lost_allocations(*session_, stack_pointer, may_ask, reachability_); });
+  call_with_room(session_->sites, [&] { find_lost_allocations(*session_, frame, may_ask); });
   end_turn_.give_back(false);
+}
+
+// The builtin stores the registers of the caller in this function's frame. The process goes on, so
+// that its end has a budget of its own.
+[[gnu::noinline]] void Process::interpreter_ends() noexcept {
+  __builtin_unwind_init();
+  hooks::Session* const session = get().session_if_recording();
+  if (session == nullptr || is_confined()) return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  const void* const frame = __builtin_frame_address(0);
+  const hooks::OwnWork own(frame);
+  constexpr std::uint64_t longest_wait_ns = 100'000'000;
+  WaitBudget budget{longest_wait_ns};
+  const WaitBudget::Scope bounded(&budget);
+  const bool may_ask = may_ask_driver(*session, frame, budget);
+  call_with_room(session->sites, [&] { find_lost_in_interpreter(*session, frame, may_ask); });
 }
 
 bool Process::report_at_exit(int status, bool with_names) noexcept {

@@ -12,83 +12,10 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "shim/python/module_text.hpp"
-#include "shim/support/loaded_objects.hpp"
+#include "shim/python/python_functions.hpp"
 
 namespace cuwarden::shim {
 namespace {
-
-// Functions and objects that CPython exports, as of its stable interface.
-struct PythonFunctions {
-  int (*is_initialized)();                              // Py_IsInitialized
-  int (*add_pending_call)(int (*)(void*), void*);       // Py_AddPendingCall
-  void* (*module_dict)();                               // PyImport_GetModuleDict: borrowed
-  void* (*dict_item)(void*, const char*);               // PyDict_GetItemString: borrowed
-  void* (*compile)(const char*, const char*, int);      // Py_CompileString
-  void* (*execute)(const char*, void*);                 // PyImport_ExecCodeModule
-  void* (*call)(void*, const char*, const char*, ...);  // PyObject_CallMethod
-  void (*retain)(void*);                                // Py_IncRef
-  void (*release)(void*);                               // Py_DecRef
-  int (*error_matches)(void*);                          // PyErr_ExceptionMatches
-  void (*clear_error)();                                // PyErr_Clear
-  void** exception;                                     // PyExc_Exception
-  void** attribute_error;                               // PyExc_AttributeError
-  void** recursion_error;                               // PyExc_RecursionError
-  void** memory_error;                                  // PyExc_MemoryError
-  void* (*sys_object)(const char*);                     // PySys_GetObject: borrowed
-  int (*set_sys_object)(const char*, void*);            // PySys_SetObject
-  void* (*thread_state)();                              // PyThreadState_Get
-  void (*enter_tracing)(void*);  // PyThreadState_EnterTracing; null before Python 3.11
-  void (*leave_tracing)(void*);  // PyThreadState_LeaveTracing; null before Python 3.11
-};
-
-template <class Pointer>
-bool find_in(Pointer& to, const LoadedObject& object, std::string_view name) {
-  to = reinterpret_cast<Pointer>(object.find_any(name).address);
-  return to != nullptr;
-}
-
-// Returns false if the object exports no interpreter.
-bool read(const LoadedObject& object, PythonFunctions& found) {
-  find_in(found.enter_tracing, object, "PyThreadState_EnterTracing");
-  find_in(found.leave_tracing, object, "PyThreadState_LeaveTracing");
-  return find_in(found.is_initialized, object, "Py_IsInitialized") &&
-         find_in(found.add_pending_call, object, "Py_AddPendingCall") &&
-         find_in(found.module_dict, object, "PyImport_GetModuleDict") &&
-         find_in(found.dict_item, object, "PyDict_GetItemString") &&
-         find_in(found.compile, object, "Py_CompileString") &&
-         find_in(found.execute, object, "PyImport_ExecCodeModule") &&
-         find_in(found.call, object, "PyObject_CallMethod") &&
-         find_in(found.retain, object, "Py_IncRef") &&
-         find_in(found.release, object, "Py_DecRef") &&
-         find_in(found.error_matches, object, "PyErr_ExceptionMatches") &&
-         find_in(found.clear_error, object, "PyErr_Clear") &&
-         find_in(found.exception, object, "PyExc_Exception") &&
-         find_in(found.attribute_error, object, "PyExc_AttributeError") &&
-         find_in(found.recursion_error, object, "PyExc_RecursionError") &&
-         find_in(found.memory_error, object, "PyExc_MemoryError") &&
-         find_in(found.sys_object, object, "PySys_GetObject") &&
-         find_in(found.set_sys_object, object, "PySys_SetObject") &&
-         find_in(found.thread_state, object, "PyThreadState_Get");
-}
-
-PythonFunctions python{};  // valid once `known_python` is `found`
-enum class Known : std::uint32_t { not_yet, being_stored, found };
-constinit std::atomic<Known> known_python{Known::not_yet};
-
-// Returns false if there is no interpreter, or if another thread is just finding it.
-bool find_python() noexcept {
-  Known now = known_python.load(std::memory_order_acquire);
-  if (now != Known::not_yet) return now == Known::found;
-  PythonFunctions found{};
-  // Objects that were loaded at the start are never unloaded.
-  std::size_t left = detail::startup_object_count();
-  const bool exists = any_loaded_object(
-      [&](const LoadedObject& object) { return left != 0 && left-- != 0 && read(object, found); });
-  if (!exists || !known_python.compare_exchange_strong(now, Known::being_stored)) return false;
-  python = found;
-  known_python.store(Known::found, std::memory_order_release);
-  return true;
-}
 
 // Returns the module, a new reference; null with an exception set. Imports it from the shim's text
 // unless the program has imported one. A program may put back an older sys.modules, so the module

@@ -1,6 +1,7 @@
 #include "shim/reachability/lost_allocations.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <vector>
 
@@ -24,6 +25,17 @@ using ledger::RegionId;
 
 // Longest search, if the user has not asked for a whole one.
 constexpr std::uint64_t longest_search_ns = 2'000'000'000;
+
+// Registers that a function has to preserve lie in so many bytes below its frame's address, where
+// the compiler has stored them.
+constexpr std::uint64_t bytes_of_registers = 64;
+
+constinit std::atomic<ReachabilityMode> search_mode{ReachabilityMode::off};
+// Time of the ledger at which find_lost_in_interpreter() has searched; 0: it has not. Allocations
+// from before have their results.
+constinit std::atomic<std::uint64_t> searched_until_ns{0};
+// True while one thread searches. Another one that ends the process meanwhile does not search, too.
+constinit std::atomic<bool> is_searching{false};
 
 // The allocations to search for, and the kinds of probes that they need.
 struct Wanted {
@@ -56,12 +68,13 @@ bool is_handle(Space space) {
   return space != Space::pointer && space != Space::registered && space != Space::vmm_mapping;
 }
 
-Wanted wanted_of(const ledger::Reader& reader) {
+// Returns the live allocations that were made at the ledger's time `since_ns` or later.
+Wanted wanted_of(const ledger::Reader& reader, std::uint64_t since_ns) {
   Wanted wanted;
   const std::uint64_t rows = reader.rows(RegionId::records);
   for (std::uint64_t row = 1; row < rows; ++row) {
     const auto record = reader.record(row);
-    if (!record) continue;
+    if (!record || record->time_ns < since_ns) continue;
     // The addresses at which virtual memory is mapped belong to the record of its handle.
     const bool counts_elsewhere = (record->flags & ledger::record_counts_no_bytes) != 0;
     const auto counted = counts_elsewhere ? reader.record(record->related) : record;
@@ -119,6 +132,17 @@ void store(ledger::Writer& ledger, const ledger::Reader& reader, const Wanted& w
   }
 }
 
+// Makes all results unknown that say that no pointer was found. Returns true if there were such.
+bool doubt_lost(reachability::FoundPointers& found) {
+  bool was_any = false;
+  for (Reach& reach : found.reach) {
+    if (reach != Reach::lost && reach != Reach::interior) continue;
+    reach = Reach::unknown;
+    was_any = true;
+  }
+  return was_any;
+}
+
 // Calls work() in the context of the allocations if the driver is idle there, so that it can be
 // asked without a long wait. Returns true if it did.
 bool when_idle(hooks::Session& session, ContextId context, FunctionRef<void()> work) noexcept {
@@ -156,10 +180,11 @@ void free_probes(hooks::Session& session, const Wanted& wanted,
   probes.reset();
 }
 
-}  // namespace
-
-void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
-                           bool may_ask_driver, ReachabilityMode mode) noexcept {
+// Searches for allocations that were made at the ledger's time `since_ns` or later. `is_late`: true
+// if memory that held pointers is freed already.
+void search(hooks::Session& session, const void* frame, bool may_ask_driver, std::uint64_t since_ns,
+            bool is_late) noexcept {
+  const ReachabilityMode mode = search_mode.load(std::memory_order_relaxed);
   ledger::Header& header = session.ledger.header();
   const auto note_outcome = [&](ReachSearch outcome) {
     header.reach_search.store(static_cast<std::uint64_t>(outcome), std::memory_order_relaxed);
@@ -171,7 +196,8 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
     ledger::ReadError error;
     const auto reader = ledger::Reader::open(session.ledger.bytes(), error);
     if (!reader) return;
-    Wanted wanted = wanted_of(*reader);
+    Wanted wanted = wanted_of(*reader, since_ns);
+    if (wanted.blocks.empty() && since_ns != 0) return;
     reachability::FoundPointers found;
     if (wanted.blocks.empty()) {
       found.outcome = ReachSearch::complete;
@@ -184,7 +210,7 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
       search.allocations = static_cast<std::uint32_t>(reader->rows(RegionId::records));
       if (probes) search.probes = probes->blocks();
       search.excluded = own_ranges;
-      search.stack_pointer = stack_pointer;
+      search.stack_pointer = reinterpret_cast<std::uint64_t>(frame) - bytes_of_registers;
       const auto may_go_on = [&] {
         return mode == ReachabilityMode::on || now_ns() - begun_ns < longest_search_ns;
       };
@@ -195,6 +221,8 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
         found.outcome = ReachSearch::no_memory;
         found.reach.assign(search.allocations, Reach::unknown);
       }
+      if (is_late && doubt_lost(found) && found.outcome == ReachSearch::complete)
+        found.outcome = ReachSearch::interpreter_ended;
       free_probes(session, wanted, probes);
       store(session.ledger, *reader, wanted, found);
     }
@@ -207,6 +235,34 @@ void find_lost_allocations(hooks::Session& session, std::uint64_t stack_pointer,
     note_outcome(ReachSearch::no_memory);
   }
   header.reach_ns.store(now_ns() - begun_ns, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void begin_searches(hooks::Session& session, ReachabilityMode mode) noexcept {
+  search_mode.store(mode, std::memory_order_relaxed);
+  searched_until_ns.store(0, std::memory_order_relaxed);
+  is_searching.store(false, std::memory_order_relaxed);
+  // Notes that the interpreter runs, if it does.
+  session.sites.interpreter_has_ended();
+}
+
+void find_lost_allocations(hooks::Session& session, const void* frame,
+                           bool may_ask_driver) noexcept {
+  if (is_searching.exchange(true)) return;
+  const std::uint64_t since_ns = searched_until_ns.load(std::memory_order_relaxed);
+  search(session, frame, may_ask_driver, since_ns,
+         since_ns == 0 && session.sites.interpreter_has_ended());
+  is_searching.store(false);
+}
+
+void find_lost_in_interpreter(hooks::Session& session, const void* frame,
+                              bool may_ask_driver) noexcept {
+  if (is_searching.exchange(true)) return;
+  const std::uint64_t begun_ns = session.ledger.time.boundary();
+  search(session, frame, may_ask_driver, 0, false);
+  searched_until_ns.store(begun_ns, std::memory_order_relaxed);
+  is_searching.store(false);
 }
 
 }  // namespace cuwarden::shim

@@ -1,21 +1,30 @@
 // Finds out, at the end of the process, which allocations no pointer leads to any more.
 #pragma once
 
-#include <cstdint>
-
 #include "reporters/words/setting_values.hpp"
 #include "runtime_hooks/hooks/call/session.hpp"
 
 namespace cuwarden::shim {
 
+// To be called when recording starts, also in a forked child. `mode`: the setting
+// CUWARDEN_REACHABILITY, for all later searches. `Session`: that of the recording.
+void begin_searches(hooks::Session&, ReachabilityMode mode) noexcept;
+
 // Searches this process's memory for pointers to all live allocations, and stores in the ledger for
 // each allocation if one was found. For that, allocates a few blocks of the driver's memory and
 // frees them again, if the driver is idle. Never fails: if something is missing, the allocations
-// are stored as unknown. `stack_pointer`: the calling thread's stack pointer in the function that
-// the program called; the stack above it is the program's. `may_ask_driver`: false if the driver
-// must not be called now. `mode`: the setting CUWARDEN_REACHABILITY. To be called inside an OwnWork
-// (a scope of cuwarden's own work).
-void find_lost_allocations(hooks::Session&, std::uint64_t stack_pointer, bool may_ask_driver,
-                           ReachabilityMode mode) noexcept;
+// are stored as unknown. `frame`: __builtin_frame_address(0) of the function that the program has
+// called, which has called __builtin_unwind_init(); the stack above it is the program's.
+// `may_ask_driver`: false if the driver must not be called now. To be called inside an OwnWork (a
+// scope of cuwarden's own work).
+//
+// Allocations that find_lost_in_interpreter() has searched for keep its results. If a Python
+// interpreter has ended without that search, no allocation is stored as lost: the interpreter has
+// freed its objects, and the pointers in them.
+void find_lost_allocations(hooks::Session&, const void* frame, bool may_ask_driver) noexcept;
+
+// Does the same before the process's Python interpreter frees its objects. The parameters are those
+// of find_lost_allocations().
+void find_lost_in_interpreter(hooks::Session&, const void* frame, bool may_ask_driver) noexcept;
 
 }  // namespace cuwarden::shim

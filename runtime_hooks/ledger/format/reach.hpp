@@ -37,7 +37,9 @@ enum class ReachSearch : std::uint8_t {
   pages_unknown,    // the kernel did not show which pages are in memory, or refused to read them
   records_unknown,  // the form of the driver's own records of blocks could not be learned
   no_memory,        // there was too little memory for the search
+  // a Python interpreter had freed its objects, and the pointers in them, before the search
+  interpreter_ended,
 };
-inline constexpr std::uint8_t reach_search_count = 8;  // number of enumerators of ReachSearch
+inline constexpr std::uint8_t reach_search_count = 9;  // number of enumerators of ReachSearch
 
 }  // namespace cuwarden

@@ -27,7 +27,7 @@ class ProcessTime {
   // recently_ns(). Results of recently_ns() from before this call are not above it, later ones are
   // not below it. So the times of two events tell if the boundary lies between them, even within
   // one tick.
-  std::uint64_t boundary() noexcept {
+  std::uint64_t boundary() const noexcept {
     const std::uint64_t now = now_ns();
     std::uint64_t last = boundary_ns_.load(std::memory_order_relaxed);
     while (last < now && !boundary_ns_.compare_exchange_weak(last, now)) {
@@ -44,7 +44,7 @@ class ProcessTime {
   std::uint64_t start_ns_ = 0;  // start of the process by CLOCK_MONOTONIC, in nanoseconds
   // Latest time that boundary() has returned, in ns since the process began; 0: none. Results of
   // recently_ns() are not below it.
-  std::atomic<std::uint64_t> boundary_ns_{0};
+  mutable std::atomic<std::uint64_t> boundary_ns_{0};
 };
 
 }  // namespace cuwarden::ledger

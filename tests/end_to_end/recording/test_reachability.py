@@ -40,6 +40,57 @@ def test_lost_memory_is_told_from_memory_that_containers_hold(run_both, end, poo
     assert total["freed"]["lost"] >= 0.9 * total["freed"].total(), total
 
 
+PYTHON = """
+import atexit, ctypes, os, sys
+
+rt = ctypes.CDLL("libcudart.so.13")
+
+
+def new(place):
+    assert rt.cudaMalloc(place, ctypes.c_size_t(65536)) == 0
+
+
+def held_device(places):
+    for index in range(16):
+        new(ctypes.byref(places, 8 * index))
+
+
+def lost_device():
+    place = ctypes.c_void_p()
+    new(ctypes.byref(place))
+    place.value = 0
+
+
+if "late" in sys.argv:
+    atexit.register(lost_device)
+table = (ctypes.c_void_p * 16)()
+held_device(table)
+lost_device()
+if "cleared" in sys.argv:
+    atexit._clear()
+if "forked" in sys.argv:
+    print(os.waitstatus_to_exitcode(os.waitpid(os.fork() or os._exit(0), 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "late", "forked"])
+def test_memory_is_searched_before_python_frees_its_objects(workspace, how):
+    run = workspace.run_both(["python3", "-c", PYTHON, how])
+    assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
+    sums = found_by_function(run.report)
+    assert +sums["held"] == {"reachable": 16}, sums
+    # A function of atexit that was registered before the first CUDA call runs after the search.
+    assert +sums["lost"] == {"lost": 2 if how == "late" else 1}, sums
+
+
+def test_nothing_is_called_lost_after_python_has_freed_its_objects(workspace):
+    run = workspace.run_both(["python3", "-c", PYTHON, "cleared"])
+    search = run.report["pointer_search"]
+    assert not search["is_complete"]
+    assert search["reason"].startswith("Python had freed its objects")
+    assert +found_by_function(run.report)["lost"] == {"unknown": 1}
+
+
 def test_the_search_brings_in_no_page(run_both):
     run = run_both([program("untouched_pages")])
     assert run.stdout == "mapped: 1, allocated: 2\n"
