@@ -31,8 +31,8 @@ struct FingerprintedLeak {
   // Line of the program's own code that led to the allocations, without its folder: "cache.cpp:41
   // in Cache::insert". Empty: unknown. In a baseline, this is the same as `caller`.
   std::string where{};
-  // Path of the source file with the program's own code that led to the allocations; empty:
-  // unknown, as in a baseline.
+  // Path of the source file with the program's own code that led to the allocations, without "."
+  // and ".." as parts, except leading ".." of a relative path. Empty: unknown, as in a baseline.
   std::string file{};
   // Line in `file`; 0: unknown, as in a baseline.
   std::uint64_t line = 0;

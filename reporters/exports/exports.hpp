@@ -21,6 +21,9 @@ struct ExportedLeaks {
   // Leaks of the user's baseline (file of known leaks); a leak in it is no failure. Empty: there is
   // no baseline.
   LeaksByFingerprint known;
+  // Absolute path of the folder of the repository with the sources. Annotations name files in it by
+  // their paths from there. Empty: they name all files by the paths in `leaks`.
+  std::string repository{};
 };
 
 // Returns words about a leak that is known from the user's baseline: "known", or "known, but grown

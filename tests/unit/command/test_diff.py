@@ -184,6 +184,18 @@ def test_exports_are_read_by_other_programs(cuwarden, sample_report, clean_repor
     assert all(line.startswith("::error ") for line in github.stdout.splitlines())
 
 
+def test_annotations_name_files_of_the_checked_out_repository_by_their_path_in_it(cuwarden, sample_report):
+    report = json.loads(sample_report.read_text())
+    for frame in report["frames"]:
+        frame["file"] = "/home/u/app/build/../src/cache.cpp"
+    sample_report.write_text(json.dumps(report))
+    github = ("export", "--format", "github", sample_report)
+    assert "file=src/cache.cpp," in cuwarden(*github, GITHUB_WORKSPACE="/home/u/app").stdout
+    assert "file=/home/u/app/src/cache.cpp," in cuwarden(*github, GITHUB_WORKSPACE="").stdout
+    junit = cuwarden("export", "--format", "junit", sample_report, GITHUB_WORKSPACE="/home/u/app").stdout
+    assert 'file="/home/u/app/src/cache.cpp"' in junit
+
+
 @pytest.mark.parametrize("arguments", [(), ("--format", "junit"), ("--format", "yaml", "a.json")])
 def test_an_export_needs_a_format_and_a_report(cuwarden, arguments):
     result = cuwarden("export", *arguments)

@@ -1,6 +1,7 @@
 // `cuwarden export`: writes reports in a format of other programs.
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,6 +39,8 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
     if (!known) return 2;
     exported.known = std::move(*known);
   }
+  // Jobs of GitHub have the folder of the repository here.
+  if (const char* const folder = std::getenv("GITHUB_WORKSPACE")) exported.repository = folder;
   const OptionsForReports options{.suppressions = !verb.suppressions.empty(),
                                   .symbols = !verb.symbol_folders.empty()};
   const GivenReports given = each_given_report(

@@ -74,6 +74,20 @@ TEST(LeaksByFingerprints, are_summed_and_named) {
   EXPECT_EQ(leak.stack, "       src/cache.cpp:41  Cache::insert(Key const&)\n");
 }
 
+TEST(LeaksByFingerprints, have_the_path_of_the_source_file_in_its_shortest_form) {
+  const auto file_of = [](const char* file) {
+    model::Report given = report();
+    given.frames[0].file = file;
+    return leaks_of(given).at("aa").file;
+  };
+  EXPECT_EQ(file_of("/home/u/app/build/../src/./cache.cpp"), "/home/u/app/src/cache.cpp");
+  EXPECT_EQ(file_of("/tmp/b/../../home//u/cache.cpp"), "/home/u/cache.cpp");
+  EXPECT_EQ(file_of("build/../src/cache.cpp"), "src/cache.cpp");
+  EXPECT_EQ(file_of("../src/cache.cpp"), "../src/cache.cpp");
+  EXPECT_EQ(file_of("<string>"), "<string>");
+  EXPECT_EQ(leaks_of(report()).at("bb").file, "");
+}
+
 TEST(LeaksByFingerprints, are_added_up_over_several_reports) {
   LeaksByFingerprint leaks = leaks_of(report());
   add_leaks_of(IndexedReport(report()), "", Style(false), leaks);

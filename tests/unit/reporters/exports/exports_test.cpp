@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "reporters/tables/ledger_report.hpp"
@@ -40,6 +42,25 @@ TEST(Exports, as_annotations_have_a_line_for_each_leak) {
             "::notice title=GPU memory leak 00000000000000cd::known, but grown from 1.0 KiB in 1 "
             "stream: 4.0 KiB in 1 stream never freed\n");
   EXPECT_EQ(exports::github({}), "");
+}
+
+TEST(Exports, as_annotations_name_files_by_their_path_in_the_repository) {
+  const auto file_in = [](const char* repository, const char* file) {
+    ExportedLeaks exported;
+    exported.repository = repository;
+    exported.leaks["00000000000000ab"].file = file;
+    const std::string text = exports::github(exported);
+    constexpr std::string_view before = "::error file=";
+    EXPECT_TRUE(text.starts_with(before)) << text;
+    return text.substr(before.size(), text.find(',') - before.size());
+  };
+  EXPECT_EQ(file_in("/home/u/app", "/home/u/app/src/cache.cpp"), "src/cache.cpp");
+  EXPECT_EQ(file_in("/home/u/./app/", "/home/u/app/src/cache.cpp"), "src/cache.cpp");
+  EXPECT_EQ(file_in("/home/u/app", "/home/u/app2/cache.cpp"), "/home/u/app2/cache.cpp");
+  EXPECT_EQ(file_in("/home/u/app", "/usr/include/vector"), "/usr/include/vector");
+  EXPECT_EQ(file_in("/home/u/app", "src/cache.cpp"), "src/cache.cpp");
+  EXPECT_EQ(file_in("app", "/home/u/app/cache.cpp"), "/home/u/app/cache.cpp");
+  EXPECT_EQ(file_in("", "/home/u/app/cache.cpp"), "/home/u/app/cache.cpp");
 }
 
 TEST(Exports, as_test_results_have_a_test_for_each_leak) {
