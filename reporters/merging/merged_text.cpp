@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,26 @@ std::string bytes_or_unknown(model::Figure bytes) {
   return bytes ? human_bytes(*bytes) : std::string("unknown");
 }
 
+// Returns "rank 3" or "ranks 0, 1, 3 to 6" for one or more ranks, lowest first. Of a long list, the
+// end is a number: "ranks 0, 2, 4, 6, 8, 10, 12, 14, 8 more".
+std::string ranks_text(const std::set<std::uint64_t>& ranks) {
+  constexpr std::size_t most_named = 8;
+  const std::vector<std::uint64_t> all(ranks.begin(), ranks.end());
+  std::string text;
+  std::size_t at = 0;
+  for (std::size_t named = 0; at < all.size() && named < most_named; ++named) {
+    std::size_t last = at;
+    while (last + 1 < all.size() && all[last + 1] == all[last] + 1) ++last;
+    // Two neighbours are named one by one.
+    if (last == at + 1) last = at;
+    text += (text.empty() ? "" : ", ") + std::to_string(all[at]);
+    if (last != at) text += " to " + std::to_string(all[last]);
+    at = last + 1;
+  }
+  if (at < all.size()) text += ", " + human_count(all.size() - at) + " more";
+  return (all.size() == 1 ? "rank " : "ranks ") + text;
+}
+
 // Makes the sections of the text.
 class MergedText {
  public:
@@ -65,6 +86,10 @@ class MergedText {
   std::string leaks_of(const model::MergedProcess&) const;
   std::string peak_of(const model::MergedProcess&) const;
   std::string incidents_of(const model::MergedProcess&) const;
+  // Returns words for the processes that were refused later: "ranks 0, 1, 3 to 6 and 2 other
+  // processes". Processes without a rank, or with that of a process named before, are counted.
+  // Empty: there are none.
+  std::string followers_of(const model::FirstRefusal&) const;
   // Returns ": rank 1 itself 2.0 MiB, rank 0 3.0 MiB", the processes that held the device when it
   // was full; empty if only the refused process is known.
   std::string holders_of(const model::MergedDevice&) const;
@@ -112,6 +137,18 @@ std::string MergedText::holders_of(const model::MergedDevice& full) const {
   return text;
 }
 
+std::string MergedText::followers_of(const model::FirstRefusal& first) const {
+  std::set<std::uint64_t> ranks;
+  std::size_t others = 0;
+  for (const model::Id id : first.followed_by) {
+    const model::Figure rank = process(id).rank;
+    if (!rank || rank == process(first.process).rank || !ranks.insert(*rank).second) ++others;
+  }
+  std::string text = ranks.empty() ? "" : ranks_text(ranks);
+  if (others != 0) text += (text.empty() ? "" : " and ") + number_of(others, "other process");
+  return text;
+}
+
 std::string MergedText::first_refusal() const {
   if (!report_.first_refusal) return "";
   const model::FirstRefusal& first = *report_.first_refusal;
@@ -127,8 +164,8 @@ std::string MergedText::first_refusal() const {
     if (refusal->where) text += ", " + printable(*refusal->where);
   }
   text += "\n";
-  if (const std::size_t followed = first.followed_by.size(); followed != 0)
-    text += "  " + number_of(followed, "other process") + " followed within " +
+  if (const std::string followers = followers_of(first); !followers.empty())
+    text += "  " + followers + " followed within " +
             human_time(first.followed_within_ns.value_or(0)) +
             (first.several_clocks ? ", if the clocks of the hosts agree" : "") + "\n";
   if (!is_known || !refusal->device) return text;

@@ -36,12 +36,40 @@ TEST(MergedTexts, name_the_rank_that_ran_out_of_memory_first_by_wall_clock) {
   const std::string text = text_of(ranks);
   EXPECT_TRUE(text.starts_with("FIRST OUT OF MEMORY: rank 1 at ")) << text;
   EXPECT_TRUE(has(text, ", cudaMalloc of 64.0 MiB failed: device_full_own\n")) << text;
-  EXPECT_TRUE(has(text, "  1 other process followed within 1.0 s\n")) << text;
+  EXPECT_TRUE(has(text, "  rank 0 followed within 1.0 s\n")) << text;
   EXPECT_TRUE(has(text,
                   "  GPU-1 was held by: rank 1 itself 2.0 MiB, rank 0 3.0 MiB, pid 4711 "
                   "unknown\n"))
       << text;
   EXPECT_FALSE(has(text, "full at")) << "the holders are named once";
+}
+
+// Returns the line about the processes that were refused after the process of rank 50. `ranks`:
+// ranks of these processes; null: a process without one.
+std::string line_about_followers(const std::vector<model::Figure>& ranks) {
+  std::vector<model::Report> reports = {rank(50, "a", "GPU-1", 8)};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    reports.push_back(rank(100 + i, "a", "GPU-1", 8));
+    reports.back().job.rank = ranks[i];
+  }
+  for (std::size_t i = 0; i < reports.size(); ++i) refuse(reports[i], (i + 1) * second_ns);
+  const std::string text = text_of(reports), line = text.substr(text.find('\n') + 1);
+  return line.substr(0, line.find('\n'));
+}
+
+TEST(MergedTexts, name_the_ranks_that_ran_out_of_memory_later) {
+  EXPECT_EQ(line_about_followers({3}), "  rank 3 followed within 1.0 s");
+  EXPECT_EQ(line_about_followers({4, 3, 0, 1, 6, 5}), "  ranks 0, 1, 3 to 6 followed within 6.0 s");
+  EXPECT_EQ(line_about_followers({0, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 19, 20}),
+            "  ranks 0 to 2, 4, 6, 8, 10, 12, 14, 16, 3 more followed within 13.0 s");
+}
+
+TEST(MergedTexts, count_processes_without_a_rank_of_their_own_that_ran_out_of_memory_later) {
+  EXPECT_EQ(line_about_followers({std::nullopt}), "  1 other process followed within 1.0 s");
+  EXPECT_EQ(line_about_followers({std::nullopt, 7, std::nullopt, 8}),
+            "  ranks 7, 8 and 2 other processes followed within 4.0 s");
+  EXPECT_EQ(line_about_followers({7, 7, 50}),
+            "  rank 7 and 2 other processes followed within 3.0 s");
 }
 
 TEST(MergedTexts, name_the_holders_of_each_other_device_that_was_full) {
