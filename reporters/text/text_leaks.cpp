@@ -129,17 +129,20 @@ bool wanted(const IndexedReport& report, const model::LeakGroup& group,
   return options.module.empty() || is_in_module(report, group, options.module);
 }
 
-// Adds a line for each rule that excludes leaks, and one for each that matched nothing.
-void add_suppressions(const IndexedReport& report, const Style& style, std::string& text) {
+// Adds a line for each rule that excludes leaks. Rules that matched nothing have one if the options
+// want it.
+void add_suppressions(const IndexedReport& report, const TextOptions& options, const Style& style,
+                      std::string& text) {
   if (!report->suppressions.empty() && report->leaks.suppressed_bytes.value_or(0) == 0)
     text += "\n  suppressed: nothing\n";
   for (const model::Suppression& rule : report->suppressions) {
+    const bool is_unmatched = rule.groups.value_or(0) == 0;
+    if (is_unmatched && !options.unmatched_suppressions) continue;
     const std::string words = "    leak:" + printable(rule.pattern);
     const std::uint64_t count = rule.count.value_or(0);
-    text += style.dim(words + (rule.groups.value_or(0) == 0
-                                   ? " matched nothing"
-                                   : ": " + human_bytes(rule.bytes.value_or(0)) + " in " +
-                                         allocations(count))) +
+    text += style.dim(words + (is_unmatched ? " matched nothing"
+                                            : ": " + human_bytes(rule.bytes.value_or(0)) + " in " +
+                                                  allocations(count))) +
             "\n";
   }
 }
@@ -346,7 +349,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const He
   if (const std::uint64_t bytes = leaks.suppressed_bytes.value_or(0)) {
     text += "\n  suppressed: " + human_bytes(bytes) + "\n";
   }
-  add_suppressions(report, style, text);
+  add_suppressions(report, options, style, text);
 }
 
 }  // namespace cuwarden

@@ -24,6 +24,9 @@ struct TextOptions {
   // True if call stacks show all frames, with names as they are; false: neighbouring frames of a
   // library are one line, and long names are cut.
   bool full_stacks = false;
+  // True if the text names the suppressions (rules that exclude leaks) that matched nothing in the
+  // report.
+  bool unmatched_suppressions = true;
   // Width of the terminal or the page in characters. Longer lines are continued in indented ones.
   // 0: lines are never broken.
   std::size_t columns = 0;

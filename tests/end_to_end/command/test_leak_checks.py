@@ -291,6 +291,24 @@ def test_a_killed_process_has_its_suppressions(workspace, build):
     assert done.stderr.endswith("\nOK: no leaks\n")
 
 
+def test_run_tells_suppressions_that_matched_in_no_process(workspace, build):
+    """The fifth process has no summary of its own, and alone matches one of the lines."""
+    suppressions = workspace.work / "known.supp"
+    suppressions.write_text("leak:cache::insert\nleak:libnone.so\nleak:^remember$\n")
+    inserts, remembers = build("-O2"), build("-O2", count=0, more="remember();")
+    options = ["--simulate", "4GiB", "--suppressions", suppressions]
+    script = f"for i in 1 2 3 4; do {inserts}; done; {remembers}"
+    done = cuwarden(workspace, "run", *options, "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("    leak:cache::insert: 3.0 MiB in 3 allocations\n") == 4
+    assert done.stderr.endswith("\n\nsuppressions that matched nothing in 5 reports:\n    leak:libnone.so\n")
+    assert "leak:^remember$" not in done.stderr and " matched nothing\n" not in done.stderr
+    alone = cuwarden(workspace, "run", *options, "--", inserts)
+    for pattern in ("libnone.so", "^remember$"):
+        assert f"    leak:{pattern} matched nothing\n" in alone.stderr
+    assert "suppressions that" not in alone.stderr
+
+
 @pytest.mark.parametrize(
     "text, line, rest",
     [

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
+#include "reporters/comparison/unmatched_suppressions.hpp"
 #include "reporters/text/elements/leak_check.hpp"
+#include "reporters/words/fitted.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -64,6 +66,7 @@ int diff_verb(const DiffVerb& verb) {
   if (!verb.suppressions.empty() && !read_suppressions(verb.suppressions, patterns)) return 2;
   Side before_side, now_side;
   KnownModules modules;
+  UnmatchedSuppressions unmatched;
   const Style style(verb.text.colour, verb.text.full_stacks);
   const OptionsForReports options{.module = !verb.text.module.empty(),
                                   .suppressions = !verb.suppressions.empty(),
@@ -74,6 +77,7 @@ int diff_verb(const DiffVerb& verb) {
                           add_leaks_of(path, report, verb.text.module, style, before);
                           before_side.add(report);
                           modules.add(report);
+                          unmatched.add(report->suppressions, patterns);
                         });
   checks.compare_with(verb.before, std::move(before));
   now_side.given = each_given_report({verb.now}, names, patterns, options,
@@ -81,6 +85,7 @@ int diff_verb(const DiffVerb& verb) {
                                        checks.add(path, report);
                                        now_side.add(report);
                                        modules.add(report);
+                                       unmatched.add(report->suppressions, patterns);
                                      });
   if (before_side.given.failed || now_side.given.failed) return 2;
   if (!verb.text.module.empty() && !modules.have(verb.text.module)) {
@@ -99,6 +104,9 @@ int diff_verb(const DiffVerb& verb) {
   if (const std::string time = time_between(before_side, now_side);
       !time.empty() && !verb.checks.is_output_alone())
     print_line(STDOUT_FILENO, "two looks at one process, with " + time + " between them");
+  if (const std::string text = unmatched.text(); !text.empty())
+    print(verb.checks.is_output_alone() ? STDERR_FILENO : STDOUT_FILENO,
+          fitted(text, {verb.text.columns, verb.text.ascii}) + "\n");
   return checks.finish();
 }
 

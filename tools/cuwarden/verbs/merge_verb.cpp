@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/comparison/unmatched_suppressions.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/merging/known_processes.hpp"
@@ -91,6 +92,8 @@ class Merge {
       return 2;
     }
     tell_programs();
+    // A suppression may match in a report that could not be read.
+    if (status_ == 0) print(STDERR_FILENO, unmatched_.text());
     const model::MergedReport merged = merger_.finish();
     if (writes_to_stdout()) {
       const auto output = std::make_unique<Output>(STDOUT_FILENO);
@@ -232,6 +235,7 @@ class Merge {
     if (merger_.knows(identity))
       return refuse(input.name + ": its process is already merged; it counts once");
     merger_.add(input.name, report);
+    unmatched_.add(report->suppressions, patterns_);
     add_moment(identity, moment);
     any_added_ = true;
     add_program(process.program);
@@ -284,6 +288,7 @@ class Merge {
   const MergeVerb& verb_;
   ReportNames names_;
   std::vector<std::string> patterns_;  // suppressions that the user gave
+  UnmatchedSuppressions unmatched_;
   ReportsByProcess inputs_;
   std::map<std::string, model::MergedReport> merged_;  // merged reports of the input, by path
   // Contents of standard input and of pipes, by path: they can be read only once.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "reporters/comparison/unmatched_suppressions.hpp"
 #include "reporters/files/file_status.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
@@ -68,6 +69,10 @@ class Report {
     }
     // Wrong input alone is no outcome of a check.
     if (!any_read_) return status_;
+    // A suppression may match in a report that could not be read.
+    if (has_several_ && status_ == 0)
+      if (const std::string text = unmatched_.text(); !text.empty())
+        put((first_ ? "" : "\n") + fitted(text, {verb_.text.columns, verb_.text.ascii}));
     return std::max(status_, checks_.finish());
   }
 
@@ -107,6 +112,7 @@ class Report {
     const IndexedReport indexed(std::move(*report));
     show(indexed);
     check_modules(indexed);
+    unmatched_.add(indexed->suppressions);
     checks_.add(path, indexed);
     return true;
   }
@@ -140,8 +146,10 @@ class Report {
   // Returns false after an error line.
   bool show_whole(const std::string& path, const Content& content) {
     std::string text;
+    TextOptions options = verb_.text;
+    options.unmatched_suppressions = !has_several_;
     if (!read(path, content,
-              [&](const IndexedReport& report) { text = verb_.format->write(report, verb_.text); }))
+              [&](const IndexedReport& report) { text = verb_.format->write(report, options); }))
       return false;
     put((first_ ? "" : "\n") + text);
     first_ = false;
@@ -197,6 +205,7 @@ class Report {
           [](const auto& report, const auto& counted) { tell_left_out(report, counted); });
       return;
     }
+    has_several_ = true;
     Merger merger(verb_.text.module);
     Progress progress("reading reports", found.size());
     std::size_t done = 0;
@@ -218,6 +227,9 @@ class Report {
   TimeForUsers time_;
   LeakChecks checks_;
   std::vector<std::string> suppressions_;  // patterns that the user gave
+  UnmatchedSuppressions unmatched_;
+  // True if the suppressions that matched nothing are told once for all reports.
+  bool has_several_ = verb_.files.size() > 1;
   KnownModules modules_;
   bool is_filter_known_ = verb_.text.module.empty();  // true once a report has a module of --module
   bool any_read_ = false, first_ = true;

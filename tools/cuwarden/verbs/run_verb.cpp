@@ -19,11 +19,13 @@
 #include <optional>
 #include <string_view>
 
+#include "reporters/comparison/unmatched_suppressions.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/owners/cuda_frames.hpp"
 #include "reporters/reports/report_copy.hpp"
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/words/error_text.hpp"
+#include "reporters/words/fitted.hpp"
 #include "reporters/words/signal_name.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
@@ -250,20 +252,25 @@ TextOptions options_of_text() {
 void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks& checks) {
   const bool wants_checks = verb.checks.is_asked_for();
   ReportNames names;
-  const TextOptions options = options_of_text();
+  TextOptions options = options_of_text();
+  options.unmatched_suppressions = reports.size() == 1;
+  UnmatchedSuppressions unmatched;
+  bool all_read = true;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const auto& [path, content] = reports[i];
     std::string error;
     if (!content) names.complete_file(path);
     const bool wants_page = verb.wants_pages && !content;
     std::optional<IndexedReport> indexed;
-    if (i < most_summaries || wants_checks || wants_page) {
+    // A suppression that matched nothing so far may match in a report without a summary.
+    if (i < most_summaries || wants_checks || wants_page || unmatched.has_any()) {
       auto report = content ? parse_report(*content, path, error) : load_report(path, error);
       if (report) {
         if (!content) names.complete(*report, names.paths_in(path));
         indexed.emplace(std::move(*report));
         if (i < most_summaries) print(STDERR_FILENO, "\n" + text_report(*indexed, options));
         checks.add(path, *indexed);
+        unmatched.add((*indexed)->suppressions);
       }
     }
     if (error.empty()) {
@@ -271,10 +278,14 @@ void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks
       print_line(STDERR_FILENO, "report: " + path);
       if (wants_page && indexed) write_page_beside(path, *indexed);
     } else {
+      all_read = false;
       print_error(error);
       checks.add_doubt(error);
     }
   }
+  // A suppression may match in a report that could not be read.
+  if (reports.size() > 1 && all_read && unmatched.has_any())
+    print(STDERR_FILENO, "\n" + fitted(unmatched.text(), {options.columns, options.ascii}));
 }
 
 // Shows the reports of the processes that have ended, or one line why there are none. Adds them to
