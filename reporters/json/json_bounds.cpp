@@ -27,8 +27,8 @@ constexpr std::uint64_t bytes_of_key = 96;
 
 class Outline final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Outline(std::uint64_t most_memory) : most_memory_(most_memory) {}
-  const std::string& reason() const { return reason_; }
+  Outline(std::size_t size, std::uint64_t most_memory) : size_(size), most_memory_(most_memory) {}
+  WrongOutline take_wrong() { return std::move(wrong_); }
   RowsOfTables take_rows() { return std::move(rows_); }
 
   bool null() override { return add(bytes_of_value); }
@@ -37,11 +37,17 @@ class Outline final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t) override { return add(bytes_of_value); }
   bool number_float(number_float_t, const string_t&) override { return add(bytes_of_value); }
   bool binary(binary_t&) override { return add(bytes_of_value); }
-  bool string(string_t& text) override { return add(bytes_of_value + bytes_of_text + text.size()); }
+  bool string(string_t& text) override {
+    if (levels_.size() == 1 && is_schema_next_) is_of_cuwarden_ = text.starts_with("cuwarden.");
+    return add(bytes_of_value + bytes_of_text + text.size());
+  }
   bool key(string_t& text) override {
     if (++levels_.back().properties > most_properties)
       return wrong("one of its objects has too many properties");
-    if (levels_.size() == 1) rows_of_key_ = &rows_[text];
+    if (levels_.size() == 1) {
+      rows_of_key_ = &rows_[text];
+      is_schema_next_ = text == "schema";
+    }
     return add(bytes_of_key + text.size());
   }
   bool start_object(std::size_t) override {
@@ -51,13 +57,20 @@ class Outline final : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return begin(true) && add(bytes_of_list); }
   bool end_object() override { return end(); }
   bool end_array() override { return end(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
-    return wrong("not JSON");
+  bool parse_error(std::size_t characters, const std::string&,
+                   const nlohmann::json::exception&) override {
+    // The parser counts the end of the text as a character.
+    const bool is_at_end = characters > size_;
+    if (!is_at_end) return wrong("not JSON");
+    wrong_.is_cut_off = is_of_cuwarden_;
+    const std::string end = human_count(size_) + (size_ == 1 ? " byte" : " bytes");
+    return wrong(is_of_cuwarden_ ? "it is cut off after " + end
+                                 : "not JSON (it breaks off after " + end + ")");
   }
 
  private:
   bool wrong(std::string reason) {
-    reason_ = std::move(reason);
+    wrong_.reason = std::move(reason);
     return false;
   }
   bool add(std::uint64_t bytes) {
@@ -79,6 +92,7 @@ class Outline final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  std::size_t size_;  // bytes of the whole text that is read
   std::uint64_t most_memory_, memory_ = 0;
   std::size_t lists_in_lists_ = 0;
   struct Level {
@@ -88,16 +102,18 @@ class Outline final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Level> levels_;  // levels that are open
   RowsOfTables rows_;
   std::size_t* rows_of_key_ = nullptr;  // the number in rows_ for the property that is read
-  std::string reason_;
+  bool is_schema_next_ = false;  // true if the last property of the outermost object is "schema"
+  bool is_of_cuwarden_ = false;  // true once the text has named a schema of cuwarden's
+  WrongOutline wrong_;
 };
 
 }  // namespace
 
-std::string wrong_outline(std::string_view text, std::uint64_t most_memory,
-                          FunctionRef<void(std::size_t bytes)> read, RowsOfTables* rows) {
-  Outline outline(most_memory);
+WrongOutline wrong_outline(std::string_view text, std::uint64_t most_memory,
+                           FunctionRef<void(std::size_t bytes)> read, RowsOfTables* rows) {
+  Outline outline(text.size(), most_memory);
   const ToldText told(text, read);
-  if (!nlohmann::json::sax_parse(told.begin(), told.end(), &outline)) return outline.reason();
+  if (!nlohmann::json::sax_parse(told.begin(), told.end(), &outline)) return outline.take_wrong();
   if (rows != nullptr) *rows = outline.take_rows();
   return {};
 }

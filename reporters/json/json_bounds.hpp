@@ -21,14 +21,23 @@ inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 // in each table.
 using RowsOfTables = std::map<std::string, std::size_t, std::less<>>;
 
-// Returns an empty text if `json` can be parsed into a tree safely; otherwise the reason, as the
-// end of an error line. The text must be a valid JSON object of at most 16 levels. At most 1000 of
-// its lists may lie directly in lists, and each object may have at most 1000 properties. The tree
-// must take at most about `most_memory` bytes.
+// The reason why a JSON text cannot be parsed into a tree safely.
+struct WrongOutline {
+  // The end of an error line. Empty if the text can be parsed safely.
+  std::string reason;
+  // True if the text begins as a file that cuwarden wrote does, and ends before its JSON is
+  // complete.
+  bool is_cut_off = false;
+};
+
+// Returns the reason why `json` cannot be parsed into a tree safely; an empty reason if it can. The
+// text must be a valid JSON object of at most 16 levels. At most 1000 of its lists may lie directly
+// in lists, and each object may have at most 1000 properties. The tree must take at most about
+// `most_memory` bytes.
 // `read`: is called now and then with the number of bytes that were read so far. `rows`: if not
 // null, is set to the numbers of objects in the lists of `json`; meaningless if the text is not
 // safe.
-std::string wrong_outline(
+WrongOutline wrong_outline(
     std::string_view json, std::uint64_t most_memory = largest_tree,
     FunctionRef<void(std::size_t bytes)> read = [](std::size_t) {}, RowsOfTables* rows = nullptr);
 

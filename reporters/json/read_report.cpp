@@ -12,6 +12,8 @@ namespace cuwarden {
 namespace {
 
 constexpr const char* what_to_give = "; give the path of a report that cuwarden wrote";
+constexpr const char* what_to_copy =
+    "; copy the report again, or use `cuwarden recover` if the ledger of its process is left";
 
 // Moves the tables of one report into the other.
 void move_tables(model::Report& from, model::Report& to) {
@@ -58,9 +60,9 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
   const auto second = [&](std::size_t bytes) {
     read((content.size() + bytes) / 2, content.size());
   };
-  if (const std::string wrong = wrong_outline(content, largest_tree, first, &rows);
-      !wrong.empty()) {
-    error = path + ": " + wrong + what_to_give;
+  if (const WrongOutline wrong = wrong_outline(content, largest_tree, first, &rows);
+      !wrong.reason.empty()) {
+    error = path + ": " + wrong.reason + (wrong.is_cut_off ? what_to_copy : what_to_give);
     return std::nullopt;
   }
   ParsedRows parsed;

@@ -98,8 +98,8 @@ std::optional<model::MergedReport> parse_merged_report(std::string_view content,
                                                        const std::string& path,
                                                        std::string& error) {
   constexpr const char* advice = "; merge the reports again, or use a copy";
-  if (const std::string wrong = wrong_outline(content); !wrong.empty()) {
-    error = path + ": " + wrong + advice;
+  if (const WrongOutline wrong = wrong_outline(content); !wrong.reason.empty()) {
+    error = path + ": " + wrong.reason + advice;
     return std::nullopt;
   }
   const Json root = Json::parse(content, nullptr, false);

@@ -125,3 +125,55 @@ def test_standard_input_that_is_no_report_gives_one_error_line(bounded):
     assert "standard input: not a cuwarden report" in done.stderr
     done = bounded("-", stdin=subprocess.DEVNULL)
     assert done.returncode == 2 and "standard input: the file is empty" in done.stderr
+
+
+CUT_OFF = "it is cut off after {:,} bytes; copy the report again, or use `cuwarden recover`"
+VERBS = [["report"], ["report", "--redact"], ["diff", "sample.json"], ["merge"], ["export", "--format", "collapsed"]]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_a_report_that_is_cut_off_is_told_as_such(cuwarden, sample_report, tmp_path, verb):
+    content, path = sample_report.read_bytes(), tmp_path / "cut.json"
+    row = content.index(b'"stacks": [')
+    # The cuts lie behind the schema's line, in a number, a key, a list and a text, and before the last brace.
+    in_a_number = content.index(b'"pid":') + len(b'"pid":1')
+    for length in (content.index(b"\n", 2), in_a_number, row + 4, row + 11, len(content) // 2, len(content) - 2):
+        path.write_bytes(content[:length])
+        done = cuwarden(*verb, path)
+        assert done.returncode == 2 and one_line(done.stderr), done.stderr
+        assert f"{path}: " + CUT_OFF.format(length) in done.stderr, done.stderr
+    assert sorted(file.name for file in tmp_path.glob("*.json")) == ["cut.json", "sample.json"]
+
+
+def test_a_cut_between_the_bytes_of_a_letter_is_a_cut(cuwarden, tmp_path):
+    text = '{"schema": "cuwarden.report/1", "truth": true, "letters": "\\u00e4ä'.encode()
+    for length in range(text.index(b"/1") + 3, len(text)):
+        (tmp_path / "cut.json").write_bytes(text[:length])
+        done = cuwarden("report", tmp_path / "cut.json")
+        assert f"it is cut off after {length} bytes" in done.stderr, done.stderr
+
+
+def test_a_cut_before_the_schema_tells_where_the_file_ends(cuwarden, sample_report, tmp_path):
+    for length, size in ((1, "1 byte"), (9, "9 bytes")):
+        (tmp_path / "cut.json").write_bytes(sample_report.read_bytes()[:length])
+        done = cuwarden("report", tmp_path / "cut.json")
+        assert done.returncode == 2 and one_line(done.stderr), done.stderr
+        assert f"not JSON (it breaks off after {size}); give the path of a report" in done.stderr
+
+
+def test_a_merged_report_that_is_cut_off_is_told_as_such(cuwarden, sample_report, tmp_path):
+    merged = tmp_path / "merged.json"
+    assert cuwarden("merge", sample_report, "-o", merged).returncode == 0
+    length = merged.stat().st_size // 2
+    os.truncate(merged, length)
+    done = cuwarden("report", merged)
+    assert done.returncode == 2 and one_line(done.stderr), done.stderr
+    assert f"it is cut off after {length:,} bytes; merge the reports again, or use a copy" in done.stderr
+
+
+def test_damage_in_the_middle_of_a_report_is_no_cut(cuwarden, sample_report, tmp_path):
+    content = sample_report.read_bytes()
+    for damaged in (content.replace(b'"pid":', b'"pid";', 1), content.rstrip()[:-1] + b"]"):
+        (tmp_path / "damaged.json").write_bytes(damaged)
+        done = cuwarden("report", tmp_path / "damaged.json")
+        assert done.returncode == 2 and "damaged.json: not JSON; give" in done.stderr, done.stderr
