@@ -79,7 +79,8 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
   }
   if (schema == root.end() || !schema->is_string() ||
       !schema->get_ref<const std::string&>().starts_with("cuwarden.report/")) {
-    error = path + ": not a cuwarden report (it has no \"schema\": \"cuwarden.report/1\")";
+    error = path + ": not a cuwarden report (it has no \"schema\": \"cuwarden.report/1\")" +
+            what_to_give;
     return std::nullopt;
   }
   if (*schema != model::report_schema) {

@@ -139,6 +139,7 @@ inline constexpr char accepted_report_if[] =
 inline constexpr char accepted_report_keep[] = "a number of reports from 1 to 1000000";
 // Words for the accepted values of CUWARDEN_REPORT, in messages about other values.
 inline constexpr char accepted_report_path[] =
-    "a path of a file or folder (%e %h %p %j %s %a %r %% are replaced), or /dev/null for no report";
+    "a path of a file or folder outside /proc and /dev or in /dev/shm (%e %h %p %j %s %a %r %% are "
+    "replaced), or /dev/null for no report";
 
 }  // namespace cuwarden

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "reporters/files/file_status.hpp"
+#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/progress.hpp"
 
 namespace cuwarden {
@@ -108,6 +109,11 @@ int write_whole_file(const std::string& path, std::string_view text) {
   if (file.error() != 0) return file.error();
   file.output().write(text);
   return file.finish();
+}
+
+std::string line_about_unwritable(const std::string& path, int error, std::string_view option) {
+  return "cannot write " + path + ": " + error_text(error) + "; give a path that can be written (" +
+         std::string(option) + "), or make room";
 }
 
 }  // namespace cuwarden

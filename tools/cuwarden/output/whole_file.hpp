@@ -62,4 +62,9 @@ class WholeFile {
 // 0, or the errno of the failure.
 int write_whole_file(const std::string& path, std::string_view text);
 
+// Returns the line about a file that cannot be written: its path, the reason, and what to do.
+// `error`: the errno of the failure. `option`: the option that takes another path, such as
+// "--output".
+std::string line_about_unwritable(const std::string& path, int error, std::string_view option);
+
 }  // namespace cuwarden

@@ -6,7 +6,6 @@
 #include "reporters/json/read_report.hpp"
 #include "reporters/merging/leaks_of_merged.hpp"
 #include "reporters/merging/merged_json.hpp"
-#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
@@ -45,7 +44,7 @@ void fail(const std::string& line, GivenReports& given) {
 // Finds the reports in the folder.
 void find_in(const std::string& folder, ReportsByProcess& found, GivenReports& given) {
   const FolderContents contents = contents_of(folder);
-  if (contents.error != 0) fail(folder + ": " + error_text(contents.error), given);
+  if (contents.error != 0) fail(line_about_unreadable(folder, contents.error), given);
   for (const std::string& line : contents.unreadable) fail(line, given);
   for (const std::string& path : contents.reports) found.add({path, path});
   if (!contents.ledgers.empty()) {

@@ -7,7 +7,6 @@
 #include "reporters/comparison/baseline.hpp"
 #include "reporters/files/plain_file.hpp"
 #include "reporters/text/elements/leak_check.hpp"
-#include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
@@ -94,7 +93,7 @@ bool LeakChecks::write_new_baseline() const {
     return true;
   }
   if (const int error = write_whole_file(path, text)) {
-    print_error("cannot write the baseline " + path + ": " + error_text(error));
+    print_error(line_about_unwritable("the baseline " + path, error, "--write-baseline"));
     return false;
   }
   print_line(STDERR_FILENO, "baseline: " + path);

@@ -125,7 +125,7 @@ int add_contents(const std::string& folder, FolderContents& found, Seen& seen) {
       // A folder, a pipe, a socket or a dangling link is no report.
       const int error = errno;
       if (error != EISDIR && error != ENXIO && error != ENOENT && error != ELOOP)
-        found.unreadable.push_back(path + ": " + error_text(error));
+        found.unreadable.push_back(line_about_unreadable(path, error));
       continue;
     }
     struct stat status {};
@@ -167,7 +167,7 @@ FolderContents contents_of(const std::string& folder) {
   const FoldersBelow below = folders_below(folder);
   for (const std::string& other : below.paths)
     if (const int error = add_contents(other, found, seen))
-      found.unreadable.push_back(other + ": " + error_text(error));
+      found.unreadable.push_back(line_about_unreadable(other, error));
   found.unreadable.insert(found.unreadable.end(), below.left_out.begin(), below.left_out.end());
   return found;
 }
@@ -181,6 +181,10 @@ std::string line_about_no_reports(const std::string& folder, const FolderContent
     return folder + ": it is a folder without reports; give the folder of CUWARDEN_REPORT";
   return folder + ": it is a folder without reports; give the path of its merged report, " +
          contents.merged.front();
+}
+
+std::string line_about_unreadable(const std::string& path, int error) {
+  return path + ": " + error_text(error) + "; give the path of a file or folder that you may read";
 }
 
 std::string line_about_ledgers(const std::string& folder, const FolderContents& contents) {

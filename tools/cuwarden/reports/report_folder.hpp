@@ -13,15 +13,19 @@ struct FolderContents {
   // merged reports. Paths in one folder are sorted by name, and come before those in the folders
   // below it.
   std::vector<std::string> reports, ledgers, merged;
-  // A line for each file or folder that could not be read, and for each empty file whose name ends
-  // in .json, with its path and the reason. If folders_from() leaves folders out because of a
-  // limit, a line names the first of them.
+  // A line for each file or folder that could not be read (line_about_unreadable()), and for each
+  // empty file whose name ends in .json, with its path and the reason. If folders_from() leaves
+  // folders out because of a limit, a line names the first of them.
   std::vector<std::string> unreadable;
 };
 
 // Returns an error line about a folder without reports. If the folder has merged reports, the line
 // names one. `folder`: path of the folder.
 std::string line_about_no_reports(const std::string& folder, const FolderContents&);
+
+// Returns an error line about a file or folder that cannot be read: its path, the reason, and what
+// to do. `error`: the errno of the failure.
+std::string line_about_unreadable(const std::string& path, int error);
 
 // Returns the beginning of a line about the ledgers of the folder: "FOLDER: 2 processes with a
 // ledger but no report".

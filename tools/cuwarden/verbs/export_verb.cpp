@@ -9,7 +9,6 @@
 #include <variant>
 
 #include "reporters/exports/exports.hpp"
-#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
@@ -25,7 +24,7 @@ namespace cuwarden {
 namespace {
 
 int cannot_write(const ExportVerb& verb, int error) {
-  print_error("cannot write " + verb.output + ": " + error_text(error));
+  print_error(line_about_unwritable(verb.output, error, "--output"));
   return 2;
 }
 

@@ -16,7 +16,6 @@
 #include "reporters/merging/known_processes.hpp"
 #include "reporters/merging/merged_json.hpp"
 #include "reporters/merging/merger.hpp"
-#include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
@@ -105,7 +104,7 @@ class Merge {
     WholeFile file(verb_.output, owner_only);
     if (file.error() == 0) write_merged_json(merged, file.output());
     if (file.error() != 0 || file.finish() != 0) {
-      print_error("cannot write " + verb_.output + ": " + error_text(file.error()));
+      print_error(line_about_unwritable(verb_.output, file.error(), "--output"));
       return 2;
     }
     const std::size_t count = merged.processes.size();
@@ -126,7 +125,7 @@ class Merge {
 
   void find_in(const std::string& folder) {
     const FolderContents contents = contents_of(folder);
-    if (contents.error != 0) return fail(folder + ": " + error_text(contents.error));
+    if (contents.error != 0) return fail(line_about_unreadable(folder, contents.error));
     for (const std::string& line : contents.unreadable) fail(line);
     Progress progress("looking at reports", contents.reports.size());
     std::size_t done = 0;

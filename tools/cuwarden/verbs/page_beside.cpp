@@ -69,7 +69,8 @@ void write_page_beside(const std::string& report_path, const IndexedReport& repo
     error = file.finish();
   }
   if (error != 0)
-    print_error("cannot write " + path + ": " + error_text(error));
+    print_error("cannot write " + path + ": " + error_text(error) +
+                "; `cuwarden export --format html` writes the page to a path that you give it");
   else
     print_line(STDERR_FILENO, "page: " + path);
 }

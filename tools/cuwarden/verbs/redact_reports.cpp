@@ -7,7 +7,6 @@
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/model/redaction.hpp"
-#include "reporters/words/error_text.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 
@@ -47,7 +46,7 @@ int redact_reports(const ReportVerb& verb, ReportNames& names) {
         print_whole(copy->text());
       } else if (is_stream(path)) {
         if (const int failed = write_whole_file(path, copy->text()))
-          error = "cannot write " + path + ": " + error_text(failed);
+          error = line_about_unwritable(path, failed, "--output");
       } else {
         error = copy->write(path);
         if (error.empty()) print_line(STDERR_FILENO, "report: " + path);

@@ -12,7 +12,6 @@
 #include "reporters/merging/merged_text.hpp"
 #include "reporters/merging/merger.hpp"
 #include "reporters/text/elements/leak_check.hpp"
-#include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
@@ -181,7 +180,7 @@ class Report {
 
   void show_folder(const std::string& folder) {
     const FolderContents contents = contents_of(folder);
-    if (contents.error != 0) return fail(folder + ": " + error_text(contents.error));
+    if (contents.error != 0) return fail(line_about_unreadable(folder, contents.error));
     for (const std::string& line : contents.unreadable) fail(line);
     if (!contents.ledgers.empty()) {
       const std::string without_report = line_about_ledgers(folder, contents);

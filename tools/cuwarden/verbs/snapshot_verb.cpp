@@ -12,7 +12,6 @@
 #include "reporters/json/write_report.hpp"
 #include "reporters/reports/report_file.hpp"
 #include "reporters/tables/ledger_report.hpp"
-#include "reporters/words/error_text.hpp"
 #include "reporters/words/paths.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
@@ -20,6 +19,7 @@
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
+#include "tools/cuwarden/reports/report_folder.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -54,8 +54,7 @@ int to_file(const std::string& path, Write write) {
     error = whole.finish();
   }
   if (error == 0) return 0;
-  print_error("cannot write " + path + ": " + error_text(error) +
-              "; give another path with --output");
+  print_error(line_about_unwritable(path, error, "--output"));
   return 2;
 }
 
@@ -94,8 +93,8 @@ int snapshot_of_folder(const SnapshotVerb& verb, CommonFile& file) {
     }
   }
   if (!any && !failed) {
-    print_error(verb.ledger + ": " +
-                (error != 0 ? error_text(error) : "no running process has its ledger in there"));
+    print_error(error != 0 ? line_about_unreadable(verb.ledger, error)
+                           : verb.ledger + ": no running process has its ledger in there");
     return 2;
   }
   const int status = any ? write_exported(verb, file, verb.ledger) : 2;
