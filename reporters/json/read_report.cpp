@@ -6,6 +6,7 @@
 #include "reporters/files/given_file.hpp"
 #include "reporters/json/json_bounds.hpp"
 #include "reporters/json/report_rows.hpp"
+#include "reporters/json/told_text.hpp"
 #include "reporters/labels/report_frames.hpp"
 
 namespace cuwarden {
@@ -66,10 +67,12 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
     return std::nullopt;
   }
   ParsedRows parsed;
-  if (json == nullptr)
+  if (json == nullptr) {
     parsed = parse_rows(content, rows, second);
-  else
-    parsed.rest = Json::parse(content, nullptr, false);
+  } else {
+    const ToldText told(content, second);
+    parsed.rest = Json::parse(told.begin(), told.end(), nullptr, false);
+  }
   Json& root = parsed.rest;
   const auto schema = root.find("schema");
   if (schema != root.end() && schema->is_string() &&

@@ -33,7 +33,11 @@ std::string failure(const std::string& path, int error) {
 // Writes the report in the layout of all reports: a line for each property, and a line for each row
 // of a table.
 template <class Write>
-void write_json(const Json& root, const Write& write) {
+void write_json(const Json& root, const Write& write, ReportCopy::WrittenRows written) {
+  constexpr std::size_t pause = 1000;  // rows from one call of written() to the next
+  std::size_t rows = 0, all_rows = 0;
+  for (const Json& value : root)
+    if (value.is_array()) all_rows += value.size();
   bool first = true;
   for (const auto& [name, value] : root.items()) {
     write(first ? "{\n  " : ",\n  ");
@@ -49,6 +53,7 @@ void write_json(const Json& root, const Write& write) {
       write(first_row ? "\n    " : ",\n    ");
       first_row = false;
       write(json_text(row));
+      if (++rows % pause == 0) written(rows, all_rows);
     }
     write(first_row ? "]" : "\n  ]");
   }
@@ -85,11 +90,12 @@ class Unfinished {
   int error() const { return error_; }
 
   // Writes the contents. Returns 0 or an errno, as the next functions do.
-  int fill(const Json& root) {
+  int fill(const Json& root, ReportCopy::WrittenRows written) {
     if (error_ != 0) return error_;
     undo_umask(file_.number());
     const auto output = std::make_unique<Output>(file_.number());
-    write_json(root, [&](std::string_view part) { output->write(part); });
+    write_json(
+        root, [&](std::string_view part) { output->write(part); }, written);
     return output->finish();
   }
   int replace(const std::string& name) {
@@ -119,7 +125,8 @@ class Unfinished {
 
 }  // namespace
 
-std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string& error) {
+std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string& error,
+                                           ReadBytes read) {
   ReportCopy copy;
   copy.path_ = path;
   struct stat status {};
@@ -135,7 +142,7 @@ std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string&
     error = path + ": " + wrong;
     return std::nullopt;
   }
-  auto report = parse_report(content, path, error, &copy.root_);
+  auto report = parse_report(content, path, error, &copy.root_, read);
   if (!report) return std::nullopt;
   copy.report_ = std::move(*report);
   return copy;
@@ -145,10 +152,11 @@ void ReportCopy::bring_up_to_date() {
   update(root_, report_, report_.redacted ? Unlisted::dropped : Unlisted::kept);
 }
 
-std::string ReportCopy::text() {
+std::string ReportCopy::text(WrittenRows written) {
   bring_up_to_date();
   std::string all;
-  write_json(root_, [&](std::string_view part) { all += part; });
+  write_json(
+      root_, [&](std::string_view part) { all += part; }, written);
   return all;
 }
 
@@ -156,7 +164,8 @@ std::string ReportCopy::replace() {
   bring_up_to_date();
   if (inode_ == 0 || owner_ != geteuid()) return path_ + " is not a file of this user's";
   Unfinished copy(std::string(folder_of(path_)));
-  if (const int error = copy.fill(root_)) return failure(path_, error);
+  if (const int error = copy.fill(root_, [](std::size_t, std::size_t) {}))
+    return failure(path_, error);
   const std::string name(file_name(path_));
   struct stat status {};
   if (status_at(copy.folder(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -166,10 +175,10 @@ std::string ReportCopy::replace() {
   return error == 0 ? std::string() : failure(path_, error);
 }
 
-std::string ReportCopy::write(std::string& path) {
+std::string ReportCopy::write(std::string& path, WrittenRows written) {
   bring_up_to_date();
   Unfinished copy(std::string(folder_of(path)));
-  if (const int error = copy.fill(root_)) return failure(path, error);
+  if (const int error = copy.fill(root_, written)) return failure(path, error);
   const std::string name(file_name(path));
   const std::string folder = path.substr(0, path.size() - name.size());
   int error = EEXIST;

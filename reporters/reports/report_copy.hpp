@@ -8,7 +8,9 @@
 #include <string>
 
 #include "reporters/json/parse.hpp"
+#include "reporters/json/read_report.hpp"
 #include "reporters/model/report.hpp"
+#include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
 
@@ -16,15 +18,22 @@ namespace cuwarden {
 class ReportCopy {
  public:
   // Reads the report file at `path`; "-" is standard input. Returns null, with `error` set to one
-  // line about the reason, if the file cannot be read or is no report.
-  static std::optional<ReportCopy> load(const std::string& path, std::string& error);
+  // line about the reason, if the file cannot be read or is no report. `read`: is called now and
+  // then with the number of bytes that were parsed so far, and that of all.
+  static std::optional<ReportCopy> load(
+      const std::string& path, std::string& error,
+      ReadBytes read = [](std::size_t, std::size_t) {});
 
   // Returns the report, which the caller may change before text(), replace() or write(). The
   // reference is valid as long as this object.
   model::Report& report() { return report_; }
+  // Callback that gets the number of the report's rows that were written so far, and that of all.
+  using WrittenRows = FunctionRef<void(std::size_t rows, std::size_t all)>;
+
   // Returns the changed report as JSON text. replace() and write() write the same text to files.
   // Properties of the loaded file that model::Report lacks are kept, unless the report is redacted.
-  std::string text();
+  // `written`: is called now and then with the progress.
+  std::string text(WrittenRows written = [](std::size_t, std::size_t) {});
 
   // Writes the changed report in place of the loaded file, whole or not at all. The new file has
   // mode 0600. Fails if standard input was loaded, or if another file has taken the path since
@@ -34,8 +43,9 @@ class ReportCopy {
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path
   // of the new file. Returns an empty text, or one line about the failure. After a failure, `path`
-  // may be the last path that was tried.
-  std::string write(std::string& path);
+  // may be the last path that was tried. `written`: is called now and then with the progress.
+  std::string write(
+      std::string& path, WrittenRows written = [](std::size_t, std::size_t) {});
 
  private:
   // Puts the values of report_ into the JSON root_.

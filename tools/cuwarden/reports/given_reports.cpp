@@ -22,6 +22,19 @@ std::optional<model::Report> parse_with_progress(std::string_view content, const
                       [&](std::size_t bytes, std::size_t) { progress.done(bytes); });
 }
 
+std::optional<model::Report> load_with_progress(const std::string& path, std::string& error) {
+  const auto content = load_content(path, error);
+  return content ? parse_with_progress(*content, name_of_input(path), error) : std::nullopt;
+}
+
+std::optional<ReportCopy> load_copy_with_progress(const std::string& path, std::string& error) {
+  std::optional<Progress> progress;
+  return ReportCopy::load(path, error, [&](std::size_t bytes, std::size_t all) {
+    if (!progress) progress.emplace("reading " + name_of_input(path), all, Progress::Unit::bytes);
+    progress->done(bytes);
+  });
+}
+
 std::optional<std::string> OptionsForReports::refusal(const std::string& path) const {
   const char* const option = module         ? "--module"
                              : suppressions ? "--suppressions"

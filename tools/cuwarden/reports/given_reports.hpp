@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/reports/report_copy.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 
@@ -17,6 +18,15 @@ namespace cuwarden {
 // file for messages.
 std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
                                                  std::string& error);
+
+// Reads and parses the report file at `path`; "-" is standard input. If that fails, returns null
+// and sets `error` to one line for the user. Shows a line of progress if parsing takes long.
+std::optional<model::Report> load_with_progress(const std::string& path, std::string& error);
+
+// Reads the report file at `path`, to be changed and written again; "-" is standard input. If that
+// fails, returns null and sets `error` to one line for the user. Shows a line of progress if
+// parsing takes long.
+std::optional<ReportCopy> load_copy_with_progress(const std::string& path, std::string& error);
 
 // The outcome of reading reports.
 struct GivenReports {

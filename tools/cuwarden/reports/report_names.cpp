@@ -12,6 +12,7 @@
 #include "reporters/symbols/name_completion.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "tools/cuwarden/output/progress.hpp"
+#include "tools/cuwarden/reports/given_reports.hpp"
 
 namespace cuwarden {
 namespace {
@@ -69,7 +70,7 @@ void ReportNames::complete_file(const std::string& path) {
     const auto head = file ? read_report_head(file.number()) : std::nullopt;
     if (!head || head->has_all_names) return;
   }
-  auto copy = ReportCopy::load(path, ignored);
+  auto copy = load_copy_with_progress(path, ignored);
   if (!copy || !lacks_names(copy->report()) || may_be_running(copy->report().process) ||
       !complete_with_progress(copy->report(), naming(Paths::trusted)))
     return;

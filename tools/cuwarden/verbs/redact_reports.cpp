@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/model/redaction.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
+#include "tools/cuwarden/reports/given_reports.hpp"
 
 namespace cuwarden {
 namespace {
@@ -31,26 +35,38 @@ void print_whole(const std::string& text) {
   if (const int error = output->finish()) output_failed(error);
 }
 
+// Writes the redacted copy to `path`, and sets `path` to that of the new file if it is another one.
+// Shows a line of progress if that takes long. Returns an empty text, or an error line.
+std::string write_copy(ReportCopy& copy, std::string& path) {
+  std::optional<Progress> progress;
+  const auto written = [&](std::size_t rows, std::size_t all) {
+    if (!progress) progress.emplace("writing rows of the redacted copy", all);
+    progress->done(rows);
+  };
+  if (path != "-" && !is_stream(path)) return copy.write(path, written);
+  const std::string text = copy.text(written);
+  progress.reset();
+  if (path == "-")
+    print_whole(text);
+  else if (const int error = write_whole_file(path, text))
+    return line_about_unwritable(path, error, "--output");
+  return {};
+}
+
 }  // namespace
 
 int redact_reports(const ReportVerb& verb, ReportNames& names) {
   int status = 0;
   for (const std::string& file : verb.files) {
     std::string error;
-    auto copy = ReportCopy::load(file, error);
+    auto copy = load_copy_with_progress(file, error);
     if (copy) {
       std::string path = verb.output.empty() ? name_of_copy(copy->report(), file) : verb.output;
       names.complete(copy->report(), names.paths_in(file));
       redact(copy->report());
-      if (path == "-") {
-        print_whole(copy->text());
-      } else if (is_stream(path)) {
-        if (const int failed = write_whole_file(path, copy->text()))
-          error = line_about_unwritable(path, failed, "--output");
-      } else {
-        error = copy->write(path);
-        if (error.empty()) print_line(STDERR_FILENO, "report: " + path);
-      }
+      error = write_copy(*copy, path);
+      if (error.empty() && path != "-" && !is_stream(path))
+        print_line(STDERR_FILENO, "report: " + path);
     }
     if (error.empty()) continue;
     print_error(error);

@@ -20,9 +20,7 @@
 #include <string_view>
 
 #include "reporters/comparison/unmatched_suppressions.hpp"
-#include "reporters/json/read_report.hpp"
 #include "reporters/owners/cuda_frames.hpp"
-#include "reporters/reports/report_copy.hpp"
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
@@ -35,6 +33,7 @@
 #include "tools/cuwarden/program/program_environment.hpp"
 #include "tools/cuwarden/program/program_file.hpp"
 #include "tools/cuwarden/program/sanitizers.hpp"
+#include "tools/cuwarden/reports/given_reports.hpp"
 #include "tools/cuwarden/reports/given_suppressions.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
 #include "tools/cuwarden/verbs/page_beside.hpp"
@@ -226,7 +225,7 @@ RunPaths paths_of_run(Environment& environment, const TemporaryFile& list) {
 // exited if the signal came after that was written. A file that cannot be replaced stays as it is.
 void correct_end(const std::string& path, const RecoveryRequest& child) {
   std::string ignored;
-  auto copy = ReportCopy::load(path, ignored);
+  auto copy = load_copy_with_progress(path, ignored);
   if (!copy) return;
   model::Process& process = copy->report().process;
   if (process.pid != static_cast<std::uint64_t>(child.waited_for) || process.signal ||
@@ -264,7 +263,8 @@ void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks
     std::optional<IndexedReport> indexed;
     // A suppression that matched nothing so far may match in a report without a summary.
     if (i < most_summaries || wants_checks || wants_page || unmatched.has_any()) {
-      auto report = content ? parse_report(*content, path, error) : load_report(path, error);
+      auto report =
+          content ? parse_with_progress(*content, path, error) : load_with_progress(path, error);
       if (report) {
         if (!content) names.complete(*report, names.paths_in(path));
         indexed.emplace(std::move(*report));

@@ -16,10 +16,12 @@
 #include "runtime_hooks/core/function_ref.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
 #include "tools/cuwarden/reports/binary_output.hpp"
 #include "tools/cuwarden/reports/free_output.hpp"
 #include "tools/cuwarden/reports/report_folder.hpp"
+#include "tools/cuwarden/verbs/page_beside.hpp"
 #include "tools/cuwarden/verbs/verbs.hpp"
 
 namespace cuwarden {
@@ -66,8 +68,13 @@ int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string
   return is_standard_output(verb.output) ? to_standard_output(write) : to_file(verb.output, write);
 }
 
-ReportOptions options_of_snapshots() {
+// Returns the options of the report of a running process. The progress of making the report is
+// shown by `progress`, which must live as long as the options.
+ReportOptions options_of_snapshots(StagedProgress& progress) {
   ReportOptions options;
+  options.told = [&](const char* what, std::size_t done, std::size_t all) {
+    progress.done(what, done, all);
+  };
   options.end_reason = ledger::EndReason::running;
   options.symbol_time = longest_symbol_time_afterwards;
   options.symbol_memory = most_symbol_memory_afterwards;
@@ -75,7 +82,8 @@ ReportOptions options_of_snapshots() {
 }
 
 IndexedReport report_of(const LedgerFile& file) {
-  return IndexedReport(LedgerReport(file.reader(), options_of_snapshots()).whole());
+  StagedProgress progress;
+  return IndexedReport(LedgerReport(file.reader(), options_of_snapshots(progress)).whole());
 }
 
 // Writes a file about all running processes whose ledgers lie in the folder verb.ledger.
@@ -85,7 +93,7 @@ int snapshot_of_folder(const SnapshotVerb& verb, CommonFile& file) {
   for (const std::string& path : ledgers_in(verb.ledger, error)) {
     const LiveLedger live = live_ledger_at(path);
     if (live.file) {
-      file.add(report_of(*live.file), path);
+      add_showing_progress(file, report_of(*live.file), path);
       any = true;
     } else if (!live.has_none) {
       print_error(live.error);
@@ -133,7 +141,6 @@ int snapshot_verb(const SnapshotVerb& verb) {
     return 2;
   }
   const ledger::Reader& reader = live.file->reader();
-  const ReportOptions options = options_of_snapshots();
   if (verb.format != nullptr) {
     TextOptions text;
     text.colour = wants_colour(STDOUT_FILENO);
@@ -143,11 +150,15 @@ int snapshot_verb(const SnapshotVerb& verb) {
     return 0;
   }
   if (exported != nullptr) {
-    exported->add(report_of(*live.file), live.file->path());
+    add_showing_progress(*exported, report_of(*live.file), live.file->path());
     return write_exported(verb, *exported, live.file->path());
   }
+  StagedProgress progress;
+  const ReportOptions options = options_of_snapshots(progress);
   const auto write_json = [&](Output& output) {
     LedgerReport report(reader, options);
+    // The output may go to the terminal that shows the progress.
+    hide_progress();
     write_report_json(report, output);
   };
   if (verb.output == "-" || verb.output == "/dev/stdout") return to_standard_output(write_json);
