@@ -15,7 +15,7 @@ def made_of(root):
         *(root / "docs" / "pictures").glob("*.json.xz"),
         *(root / "page" / "src").iterdir(),
         *(root / "reporters" / "exports" / "page").glob("*.cpp"),
-        root / "reporters" / "text" / "headline" / "headline.cpp",
+        *(root / "reporters" / "text" / "headline").glob("*.cpp"),
         root / "tools" / "pictures.mjs",
     ]
     return "".join(

@@ -143,6 +143,11 @@ CallingLocation calling_location(const IndexedReport& report, model::MaybeId id)
           .location = printable(short_location_text(frame))};
 }
 
+std::string at_calling_location(const IndexedReport& report, model::MaybeId stack) {
+  const std::string location = calling_location(report, stack).location;
+  return location.empty() ? "" : " at " + short_name(location);
+}
+
 void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_lines,
                const Style& style, std::string& text) {
   const model::Stack* const stack = report.stack(id);

@@ -39,6 +39,10 @@ struct CallingLocation {
 // (users_frame()); empty texts if there is none.
 CallingLocation calling_location(const IndexedReport&, model::MaybeId stack);
 
+// Returns " at cache.cpp:41 in Cache::insert", the location in the program's own code that led to a
+// call, for the end of a sentence; empty if it is unknown.
+std::string at_calling_location(const IndexedReport&, model::MaybeId stack);
+
 // Adds the frames of a stack to `text`, innermost first, a line each: file and line, or module and
 // offset, then the function.
 // Unless the style shows full stacks, frames that say nothing about the program are left out:

@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/owners/short_names.hpp"
 #include "reporters/text/elements/leak_check.hpp"
 #include "reporters/text/elements/merged_rows.hpp"
 #include "reporters/text/elements/process_ending.hpp"
 #include "reporters/text/elements/ranked_leaks.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
+#include "reporters/text/headline/leak_headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"
 #include "reporters/verdicts/verdicts.hpp"
 #include "reporters/words/quantities.hpp"
@@ -20,70 +20,12 @@
 namespace cuwarden {
 namespace {
 
-// Returns " at cache.cpp:41 in Cache::insert"; empty if the location is unknown.
-std::string at_location(const IndexedReport& report, model::MaybeId stack) {
-  const std::string location = calling_location(report, stack).location;
-  return location.empty() ? "" : " at " + short_name(location);
-}
-
 // Splits an advice of the form "cause: remedy". An advice without a colon is a cause.
 void split(const std::string& advice, Headline& headline) {
   constexpr std::string_view between = ": ";
   const std::size_t end = advice.find(between);
   headline.cause = advice.substr(0, end);
   if (end != advice.npos) headline.advice = advice.substr(end + between.size());
-}
-
-// Returns the leak that a person would look at first; null if nothing counts as leaked. This is the
-// first one in the list of leaks, unless another one grows and has a hundred times its bytes. Live
-// blocks of frameworks, such as tensors, count if they grow.
-std::optional<model::LeakGroup> first_leak(const IndexedReport& report) {
-  constexpr std::uint64_t far_more = 100;
-  std::vector<model::LeakGroup> groups = main_leaks(report);
-  for (model::LeakGroup& block : merged_blocks(report))
-    if (block.growth == "growing") groups.push_back(std::move(block));
-  if (groups.empty()) return std::nullopt;
-  const auto first = std::ranges::min_element(groups, {}, rank_of_leak);
-  const std::uint64_t least = std::max<std::uint64_t>(first->bytes.value_or(0), 1);
-  const auto largest = std::ranges::max_element(groups, {}, [](const auto& group) {
-    return group.growth == "growing" ? group.bytes.value_or(0) : 0;
-  });
-  const bool is_far_larger =
-      largest->growth == "growing" && largest->bytes.value_or(0) / least >= far_more;
-  return std::move(is_far_larger ? *largest : *first);
-}
-
-// Returns the function that ends objects of this kind, such as streams; null if the kind is one of
-// memory.
-const char* end_of_object(const std::string& kind) {
-  if (kind == "stream") return "cudaStreamDestroy";
-  if (kind == "module") return "cuModuleUnload";
-  if (kind == "graph_exec") return "cudaGraphExecDestroy";
-  if (kind == "context") return "cuCtxDestroy";
-  return nullptr;
-}
-
-// Returns words for allocations of a group, such as "20 allocations of device memory (GPU 0), made
-// at killed.cpp:27 in serve_request, growing". `count`: text of their number.
-std::string made_words(const IndexedReport& report, const model::LeakGroup& group,
-                       const std::string& count) {
-  // Objects are counted by their name, such as "3 streams".
-  std::string text = count;
-  if (end_of_object(group.kind) == nullptr)
-    text += " of " + memory_name(group.kind, group.device);
-  else if (group.device)
-    text += " (GPU " + std::to_string(*group.device) + ")";
-  const std::string location = at_location(report, group.stack);
-  if (!location.empty()) text += ", made" + location;
-  if (group.growth == "growing") text += ", " + growth_words(group);
-  return text;
-}
-
-// Returns words for all live allocations of a group, such as "20.0 MiB in 20 allocations of device
-// memory (GPU 0), made at killed.cpp:27 in serve_request".
-std::string held_words(const IndexedReport& report, const model::LeakGroup& group) {
-  return human_bytes(group.bytes.value_or(0)) + " in " +
-         made_words(report, group, counted(group.count.value_or(0), group.kind));
 }
 
 bool is_host_memory(const model::LeakGroup& group) {
@@ -119,7 +61,8 @@ std::optional<Headline> oom_killer(const IndexedReport& report) {
     const auto most = std::ranges::max_element(
         groups, {}, [](const auto& group) { return group.bytes.value_or(0); });
     headline.cause = "the process held " + human_bytes(host_bytes) +
-                     " of pinned host memory, most of it " + held_words(report, *most);
+                     " of pinned host memory, most of it " +
+                     held_words(report, {*most, {most->stack}});
   } else {
     headline.cause = "the process held no pinned host memory: other memory filled the cgroup";
     headline.advice.clear();
@@ -154,11 +97,11 @@ std::optional<Headline> killed(const IndexedReport& report) {
       process_ending(process.end_reason, process.exit_status, process.signal);
   if (ending.starts_with(killed_by)) headline.sentence = " " + ending.substr(killed_by.size());
   headline.sentence += " " + moment_of(report, process.end_ns.value_or(0));
-  if (const auto group = first_leak(report)) {
+  if (const auto line = first_leak(report)) {
     headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
                          allocations(report->leaks.count.value_or(0)) + " were live";
-    if (rank_of_leak(*group) < 3)
-      headline.cause = "the memory that grew: " + held_words(report, *group);
+    if (rank_of_leak(line->sum) < 3)
+      headline.cause = "the memory that grew: " + held_words(report, *line);
   }
   const std::uint64_t signal = process.signal.value_or(0);
   if (signal == SIGKILL || signal == SIGTERM)
@@ -166,59 +109,6 @@ std::optional<Headline> killed(const IndexedReport& report) {
         "find out who sent the signal: a scheduler at its time limit, the system, or a person";
   if (!headline.advice.empty() && report->incidents.empty())
     headline.advice += "; no request for memory had failed";
-  return headline;
-}
-
-// Returns the function that frees what the group's call has allocated; empty if there is none.
-std::string freeing_function(const model::LeakGroup& group) {
-  if (const char* const end = end_of_object(group.kind)) return end;
-  const std::string api = group.api.value_or("");
-  // Functions of the driver begin with "cu", those of the runtime with "cuda".
-  const bool is_driver = api.starts_with("cu") && !api.starts_with("cuda");
-  if (group.kind == "device" || group.kind == "managed")
-    return is_driver ? "cuMemFree" : "cudaFree";
-  if (group.kind == "pinned") return is_driver ? "cuMemFreeHost" : "cudaFreeHost";
-  if (group.kind == "registered") return is_driver ? "cuMemHostUnregister" : "cudaHostUnregister";
-  if (group.kind == "vmm") return "cuMemUnmap and cuMemRelease";
-  if (group.kind == "stream_ordered") return is_driver ? "cuMemFreeAsync" : "cudaFreeAsync";
-  if (group.kind == "array") return is_driver ? "cuArrayDestroy" : "cudaFreeArray";
-  if (group.kind == "imported") return is_driver ? "cuIpcCloseMemHandle" : "cudaIpcCloseMemHandle";
-  return "";
-}
-
-// Returns advice about a group of which some allocations are lost.
-std::string advice_on_lost(const IndexedReport& report, const model::LeakGroup& group) {
-  const std::string function = freeing_function(group);
-  if (function.empty()) return "";
-  std::uint64_t gone = group.count.value_or(0);
-  for (const model::LeakGroup& other : report->leak_groups)
-    if (other.released_by && other.stack == group.stack && other.kind == group.kind &&
-        other.device == group.device)
-      gone += other.count.value_or(0);
-  const std::uint64_t made = group.allocations.value_or(0), freed = made - std::min(made, gone);
-  if (freed == 0) return "call " + function + " for them, since nothing frees what is made there";
-  return "look for the path that skips " + function + ", since " + human_count(freed) + " of " +
-         human_count(made) + " made there were freed";
-}
-
-// Returns the headline about lost or growing memory; null if there is none.
-std::optional<Headline> leak(const IndexedReport& report) {
-  const auto group = first_leak(report);
-  if (!group || rank_of_leak(*group) > 2) return std::nullopt;
-  const std::uint64_t count = group->count.value_or(0), lost = group->lost_count.value_or(0);
-  Headline headline{.gravity = Gravity::alarm, .title = lost != 0 ? "LEAK" : "GROWING MEMORY"};
-  if (lost != 0) {
-    const std::string all = counted(count, group->kind);
-    headline.sentence =
-        ": " + human_bytes(group->lost_bytes.value_or(0)) + " lost: " +
-        made_words(report, *group, lost < count ? human_count(lost) + " of " + all : all);
-    headline.advice = advice_on_lost(report, *group);
-  } else {
-    headline.sentence = ": " + held_words(report, *group);
-    headline.advice =
-        "find the container or the object that keeps it, and free there what is needed no more";
-    if (was_running(report)) headline.gravity = Gravity::caution;
-  }
   return headline;
 }
 
@@ -263,7 +153,7 @@ void add_holder(const IndexedReport& report, const model::Incident& incident, He
   const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
   if (!is_own || holders.empty() || headline.cause.empty()) return;
   const model::IncidentHolder& top = holders.front();
-  const std::string location = at_location(report, top.stack);
+  const std::string location = at_calling_location(report, top.stack);
   if (location.empty()) return;
   headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " of " +
                     human_bytes(top.bytes.value_or(0)) + " in all, made" + location;
@@ -302,7 +192,7 @@ Headline headline_of_incident(const IndexedReport& report, const model::Incident
   headline.sentence = " " + moment_of(report, incident.time_ns.value_or(0)) + ": " +
                       request_words(incident) + (seen == all ? " failed" : " was refused") +
                       (all > 1 ? " " + human_count(all) + " times from then on" : "") +
-                      free_words(report, incident) + at_location(report, incident.stack);
+                      free_words(report, incident) + at_calling_location(report, incident.stack);
   split(text_or(incident.advice, ""), headline);
   add_holder(report, incident, headline);
   const std::string verdict = " (" + printable(incident.verdict) + ")";
@@ -366,7 +256,7 @@ Headline headline_of(const IndexedReport& report) {
   if (is_long_ago)
     if (auto headline = killed(report)) return *headline;
   if (incident != nullptr) return headline_of_incident(report, *incident);
-  for (const auto& event : {killed, leak, rescued})
+  for (const auto& event : {killed, headline_of_leaks, rescued})
     if (auto headline = event(report)) return *headline;
   return plain_headline(report);
 }

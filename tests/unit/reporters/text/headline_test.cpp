@@ -152,6 +152,42 @@ TEST_F(HeadlineTest, names_the_line_of_lost_memory_before_larger_memory_that_gro
       << headline().line();
 }
 
+TEST_F(HeadlineTest, sums_up_what_one_line_has_lost_by_whatever_stacks) {
+  for (int i = 0; i < 3; ++i) {
+    model::LeakGroup& lost = add_leak("device", 2, "insert");
+    lost.lost_count = 2;
+    lost.lost_bytes = 2 * mib;
+    lost.allocations = 4;
+    // A caller of its own makes each stack look different.
+    const model::Id caller = add_stack("/src/main.cpp", 10 + static_cast<unsigned>(i), "main");
+    report.stacks[*lost.stack - 1].frames.push_back(caller);
+  }
+  model::LeakGroup& larger = add_leak("device", 5, "load");
+  larger.lost_count = 5;
+  larger.lost_bytes = 5 * mib;
+  EXPECT_EQ(headline().line(),
+            "LEAK: 6.0 MiB lost: 6 allocations of device memory (GPU 0), made at cache.cpp:41 in "
+            "insert, by 3 call stacks");
+  EXPECT_EQ(headline().advice,
+            "look for the path that skips cudaFree, since 6 of 12 made there were freed");
+  // Memory of the line that is not lost is not counted among the lost.
+  report.leak_groups.front().lost_count.reset();
+  report.leak_groups.front().lost_bytes.reset();
+  EXPECT_TRUE(headline().line().starts_with("LEAK: 5.0 MiB lost: 5 ")) << headline().line();
+}
+
+TEST_F(HeadlineTest, sums_up_only_what_grows_of_a_line_whose_memory_grows) {
+  for (int i = 0; i < 3; ++i) {
+    model::LeakGroup& row = add_leak("device", 4, "allocate");
+    row.growth = i == 2 ? "one_time" : "growing";
+    const model::Id caller = add_stack("/src/main.cpp", 10 + static_cast<unsigned>(i), "main");
+    report.stacks[*row.stack - 1].frames.push_back(caller);
+  }
+  EXPECT_EQ(headline().line(),
+            "GROWING MEMORY: 8.0 MiB in 8 allocations of device memory (GPU 0), made at "
+            "cache.cpp:41 in allocate, by 2 call stacks, growing");
+}
+
 TEST_F(HeadlineTest, a_failed_request_has_its_moment_its_line_its_cause_and_the_remedy) {
   add_leak("device", 2, "insert").lost_count = 2;
   add_incident(5, "solve");

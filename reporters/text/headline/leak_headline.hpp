@@ -1,0 +1,36 @@
+// The headline about lost or growing memory: all that one line of the program has left is summed
+// up, however many call stacks reached the line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reporters/model/indexed_report.hpp"
+#include "reporters/text/headline/headline.hpp"
+
+namespace cuwarden {
+
+// Leaks of one kind, on one device, that one line of the program made.
+struct LeakOfLine {
+  // Sums of the leaks. Stack, call and module are those of the leak that stands first.
+  model::LeakGroup sum;
+  // Stacks that look different in the text report; never empty. Null: no stack is known.
+  std::vector<model::MaybeId> stacks;
+};
+
+// Returns the leaks of the line that a person would look at first; null if nothing counts as
+// leaked. Lines with lost memory come first, then those with memory that grows, then the largest. A
+// line whose memory grows comes before all others if it has a hundred times the bytes of the first.
+// Live blocks of frameworks, such as tensors, count if they grow.
+std::optional<LeakOfLine> first_leak(const IndexedReport&);
+
+// Returns words for the live allocations of a line, such as "20.0 MiB in 20 allocations of device
+// memory (GPU 0), made at killed.cpp:27 in serve_request". The number of call stacks follows if
+// there are several.
+std::string held_words(const IndexedReport&, const LeakOfLine&);
+
+// Returns the headline about lost or growing memory; null if there is none.
+std::optional<Headline> headline_of_leaks(const IndexedReport&);
+
+}  // namespace cuwarden
