@@ -5,13 +5,14 @@
 
 #include "reporters/text/elements/merged_rows.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
+#include "reporters/text/shown_holders.hpp"
 #include "reporters/text/text_memory.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_slab_holders = 3, most_slab_holder_lines = 3;
+constexpr std::size_t most_slab_holder_lines = 3;
 
 const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
   for (const auto& device : report->devices)
@@ -21,25 +22,31 @@ const model::Device* device_of(const IndexedReport& report, model::Id ordinal) {
 
 template <class Holder>
 void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, model::Id device,
-                 const char* verb, const Style& style, std::string& text) {
+                 const char* verb, const TextOptions& options, const Style& style,
+                 std::string& text) {
   std::vector<const Holder*> rows;
   for (const Holder& holder : table)
     if (holder.device == device) rows.push_back(&holder);
   std::vector<Holder> holders = merged_rows(report, rows, [](const Holder&) { return 0; });
   std::ranges::stable_sort(holders, std::greater(),
                            [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
-  for (std::size_t i = 0; i < holders.size() && i < most_slab_holders; ++i) {
+  const std::size_t shown = shown_holders(holders.size(), options.top);
+  for (std::size_t i = 0; i < shown; ++i) {
     const Holder& holder = holders[i];
     text += "    " + style.bold(human_bytes(holder.locked_bytes.value_or(0))) + verb +
             allocations(holder.count.value_or(0)) + " of " + human_bytes(holder.bytes.value_or(0)) +
             "\n";
     add_stack(report, holder.stack, most_slab_holder_lines, style, text);
   }
+  std::uint64_t rest = 0;
+  for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i].locked_bytes.value_or(0);
+  add_left_out_holders(holders.size() - shown, rest, style, text);
 }
 
 }  // namespace
 
-void add_fragmentation(const IndexedReport& report, const Style& style, std::string& text) {
+void add_fragmentation(const IndexedReport& report, const TextOptions& options, const Style& style,
+                       std::string& text) {
   for (const auto& row : report->fragmentation) {
     const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
     const std::uint64_t rounding = row.rounding_bytes.value_or(0);
@@ -73,11 +80,12 @@ void add_fragmentation(const IndexedReport& report, const Style& style, std::str
               "\n";
     }
     if (locked_matters)
-      add_lockers(report, report->slab_holders, row.device, " locked by ", style, text);
+      add_lockers(report, report->slab_holders, row.device, " locked by ", options, style, text);
   }
 }
 
-void add_worst_fragmentation(const IndexedReport& report, const Style& style, std::string& text) {
+void add_worst_fragmentation(const IndexedReport& report, const TextOptions& options,
+                             const Style& style, std::string& text) {
   for (const auto& row : report->worst_fragmentation) {
     const std::uint64_t locked = row.slab_locked_bytes.value_or(0);
     const model::Device* const device = device_of(report, row.device);
@@ -91,7 +99,8 @@ void add_worst_fragmentation(const IndexedReport& report, const Style& style, st
             std::to_string(row.device) + "), after " + human_time(row.time_ns.value_or(0)) + ": " +
             human_bytes(locked) + " were the free parts of " +
             human_count(row.slab_count.value_or(0)) + " slabs\n";
-    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", style, text);
+    add_lockers(report, report->worst_slab_holders, row.device, " was locked by ", options, style,
+                text);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"
+#include "reporters/text/shown_holders.hpp"
 #include "reporters/text/text_rungs.hpp"
 #include "reporters/verdicts/verdicts.hpp"
 #include "reporters/words/printable.hpp"
@@ -15,8 +16,7 @@
 namespace cuwarden {
 namespace {
 
-constexpr std::size_t most_incidents = 5, most_holders = 3, most_incident_lines = 12,
-                      most_holder_lines = 4;
+constexpr std::size_t most_incidents = 5, most_incident_lines = 12, most_holder_lines = 4;
 
 std::string times(std::uint64_t count) {
   return count == 1 ? "once" : human_count(count) + " times";
@@ -53,8 +53,8 @@ std::string proof_of(const model::Incident& incident) {
   return text;
 }
 
-void add_holders(const IndexedReport& report, const model::Incident& incident, const Style& style,
-                 std::string& text) {
+void add_holders(const IndexedReport& report, const model::Incident& incident,
+                 const TextOptions& options, const Style& style, std::string& text) {
   const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
   if (holders.empty()) return;
   const bool locked = holders_lock_slabs(incident, holders);
@@ -62,7 +62,8 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
   text += locked      ? "  top holders of locked slabs, then of memory, at that moment:\n"
           : any_grows ? "  top holders at that moment, growing ones first:\n"
                       : "  top holders at that moment:\n";
-  for (std::size_t i = 0; i < holders.size() && i < most_holders; ++i) {
+  const std::size_t shown = shown_holders(holders.size(), options.top);
+  for (std::size_t i = 0; i < shown; ++i) {
     text += "    " + style.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
             counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
             (is_block(holders[i]) ? "handed out by PyTorch"
@@ -73,6 +74,9 @@ void add_holders(const IndexedReport& report, const model::Incident& incident, c
             (grows(holders[i]) ? " · " + style.red("growing") : "") + "\n";
     add_stack(report, holders[i].stack, most_holder_lines, style, text);
   }
+  std::uint64_t rest = 0;
+  for (std::size_t i = shown; i < holders.size(); ++i) rest += holders[i].bytes.value_or(0);
+  add_left_out_holders(holders.size() - shown, rest, style, text);
 }
 
 // In a job, returns a text that names the device beyond its number: each process counts the devices
@@ -198,8 +202,8 @@ void add_incident_words(const IndexedReport& report, const model::Incident& inci
   add_processes(report, incident, text);
 }
 
-void add_incidents(const IndexedReport& report, model::MaybeId of_headline, const Style& style,
-                   std::string& text) {
+void add_incidents(const IndexedReport& report, model::MaybeId of_headline,
+                   const TextOptions& options, const Style& style, std::string& text) {
   std::size_t failed = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
@@ -208,7 +212,7 @@ void add_incidents(const IndexedReport& report, model::MaybeId of_headline, cons
       add_incident_words(report, incident, is_headline, style, text);
       text += "  the request was made at\n";
       add_stack(report, incident.stack, most_incident_lines, style, text);
-      if (incident.outcome != "rescued") add_holders(report, incident, style, text);
+      if (incident.outcome != "rescued") add_holders(report, incident, options, style, text);
     };
     if (incident.outcome == "rescued") {
       add(false);

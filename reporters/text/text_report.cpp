@@ -146,12 +146,13 @@ void add_failures(const IndexedReport& report, const Style& style, std::string& 
 }
 
 // Adds the sections about the memory of each kind and of each device.
-void add_memory(const IndexedReport& report, const Style& style, std::string& text) {
+void add_memory(const IndexedReport& report, const TextOptions& options, const Style& style,
+                std::string& text) {
   add_totals(report, style, text);
   add_failures(report, style, text);
   add_accounts(report, style, text);
-  add_fragmentation(report, style, text);
-  add_worst_fragmentation(report, style, text);
+  add_fragmentation(report, options, style, text);
+  add_worst_fragmentation(report, options, style, text);
   add_forecasts(report, style, text);
 }
 
@@ -165,12 +166,12 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   text += "\n";
   add_header(report, style, text);
   add_reasons(report, style, text);
-  add_incidents(report, headline.incident, style, text);
+  add_incidents(report, headline.incident, options, style, text);
   // A request that failed is explained by the device's account; a leak by its call stack.
-  if (headline.incident) add_memory(report, style, text);
+  if (headline.incident) add_memory(report, options, style, text);
   add_blocks(report, options, style, text);
   add_leaks(report, options, headline, style, text);
-  if (!headline.incident) add_memory(report, style, text);
+  if (!headline.incident) add_memory(report, options, style, text);
   add_frameworks(report, style, text);
   add_library_reserves(report, style, text);
   add_implicit(report, style, text);

@@ -1,0 +1,110 @@
+// Rows of a report's text: processes and call stacks that hold memory, figures, and forecasts.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "reporters/text/text_report.hpp"
+#include "tests/unit/reporters/text/has.hpp"
+#include "tests/unit/reporters/units.hpp"
+
+namespace cuwarden {
+namespace {
+
+using test::has;
+using test::mib;
+
+// A report about a process that ran on one device of 100 MiB.
+class TextRows : public testing::Test {
+ protected:
+  TextRows() {
+    report.process.start = "2026-01-31T12:00:00.000000000Z";
+    report.process.end_ns = 20 * test::second_ns;
+    report.process.end_reason = "exit";
+    report.leaks = {0, 0, 0, 0};
+    model::Device& device = report.devices.emplace_back();
+    device.total_bytes = 100 * mib;
+    device.used_bytes = 80 * mib;
+  }
+
+  // Adds a stack of one frame. Returns its id.
+  model::Id add_stack(std::uint64_t line) {
+    const auto id = static_cast<model::Id>(report.stacks.size() + 1);
+    model::Frame frame;
+    frame.id = id;
+    frame.file = "/home/u/../u/src/cache.cpp";
+    frame.line = line;
+    frame.function = "insert";
+    report.frames.push_back(std::move(frame));
+    report.stacks.push_back({id, {id}, false});
+    return id;
+  }
+  void add_incident(const char* verdict) {
+    model::Incident& row = report.incidents.emplace_back();
+    row.id = 1;
+    row.api = "cudaMalloc";
+    row.kind = "device";
+    row.bytes = 8 * mib;
+    row.device = 0;
+    row.outcome = "failed";
+    row.verdict = verdict;
+    row.repeats = 0;
+  }
+  void add_total(const char* kind, std::uint64_t live_bytes, std::uint64_t peak_bytes) {
+    model::Total& row = report.totals.emplace_back();
+    row.kind = kind;
+    row.device = 0;
+    row.live_count = row.peak_count = row.allocations = 1;
+    row.live_bytes = live_bytes;
+    row.peak_bytes = peak_bytes;
+  }
+  std::string text(const TextOptions& options = {}) const {
+    return text_report(IndexedReport(report), options);
+  }
+  // Returns the text with at most `top` rows in each list; 0: all.
+  std::string text_of_top(std::size_t top) const {
+    TextOptions options;
+    options.top = top;
+    return text(options);
+  }
+
+  model::Report report;
+};
+
+TEST_F(TextRows, call_stacks_that_are_left_out_at_a_refusal_are_counted) {
+  add_incident("device_full_own");
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    model::IncidentHolder& holder = report.incident_holders.emplace_back();
+    holder.incident = 1;
+    holder.kind = "device";
+    holder.count = 1;
+    holder.bytes = i * mib;
+    holder.stack = add_stack(i);
+  }
+  const std::string shown = text();
+  EXPECT_TRUE(has(shown, "cache.cpp:3  insert\n")) << shown;
+  EXPECT_FALSE(has(shown, "cache.cpp:2  insert\n")) << shown;
+  EXPECT_TRUE(has(shown, "    … 2 more holders, 3.0 MiB (--top 0 shows all)\n")) << shown;
+  EXPECT_TRUE(has(text_of_top(1), "    … 4 more holders, 10.0 MiB (--top 0 shows all)\n"));
+  const std::string whole = text_of_top(0);
+  EXPECT_TRUE(has(whole, "cache.cpp:1  insert\n")) << whole;
+  EXPECT_FALSE(has(whole, "more holder")) << whole;
+}
+
+TEST_F(TextRows, call_stacks_that_are_left_out_at_slabs_are_counted) {
+  model::Fragmentation& row = report.fragmentation.emplace_back();
+  row.slab_locked_bytes = 40 * mib;
+  row.slab_count = 20;
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    model::SlabHolder& holder = report.slab_holders.emplace_back();
+    holder.count = 1;
+    holder.bytes = mib;
+    holder.locked_bytes = i * mib;
+    holder.stack = add_stack(i);
+  }
+  EXPECT_TRUE(has(text(), "    … 1 more holder, 1.0 MiB (--top 0 shows all)\n")) << text();
+  EXPECT_FALSE(has(text_of_top(0), "more holder"));
+}
+
+}  // namespace
+}  // namespace cuwarden
