@@ -109,9 +109,10 @@ void add_forecasts(const IndexedReport& report, const Style& style, std::string&
                       (running ? " FILLS UP" : " WAS FILLING UP")) +
             ": " + rate + ". At this rate its free " + human_bytes(row.free_bytes.value_or(0)) +
             (running ? " last for " : " would have lasted for ") + supply + "\n";
-    if (row.where)
-      text += std::string(running ? "  grows" : "  grew") + " fastest at " + printable(*row.where) +
-              "\n";
+    std::string location = at_calling_location(report, row.stack);
+    if (location.empty() && row.where) location = " at " + printable(*row.where);
+    if (!location.empty())
+      text += std::string(running ? "  grows" : "  grew") + " fastest" + location + "\n";
   }
 }
 

@@ -106,5 +106,15 @@ TEST_F(TextRows, call_stacks_that_are_left_out_at_slabs_are_counted) {
   EXPECT_FALSE(has(text_of_top(0), "more holder"));
 }
 
+TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
+  model::Forecast& row = report.forecasts.emplace_back();
+  row.free_bytes = 20 * mib;
+  row.growth_bytes_per_step = mib;
+  row.steps_left = 20;
+  row.stack = add_stack(41);
+  row.where = "/home/u/../u/src/cache.cpp:41 in insert";
+  EXPECT_TRUE(has(text(), "\n  grew fastest at cache.cpp:41 in insert\n")) << text();
+}
+
 }  // namespace
 }  // namespace cuwarden
