@@ -1,5 +1,6 @@
 #include "reporters/text/text_report.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "reporters/text/elements/process_ending.hpp"
@@ -75,17 +76,44 @@ std::string human_bytes_or_nothing(std::uint64_t bytes) {
   return bytes == 0 ? "nothing" : human_bytes(bytes);
 }
 
+// Widths of the numbers in the columns of MEMORY, so that numbers stand flush right.
+struct MemoryColumns {
+  std::size_t live = 0, peak = 0;  // characters of the longest number; 0: there is none
+};
+
+// Returns the widths for all rows of the report's section MEMORY.
+MemoryColumns memory_columns(const IndexedReport& report) {
+  MemoryColumns columns;
+  const auto add = [](std::size_t& width, const std::string& number) {
+    width = std::max(width, number.size());
+  };
+  for (const auto& row : report->totals) {
+    const bool lives = row.live_count.value_or(0) != 0;
+    add(columns.live, human_bytes_or_nothing(lives ? row.live_bytes.value_or(0) : 0));
+    add(columns.peak, human_bytes(row.peak_bytes.value_or(0)));
+  }
+  if (const auto& pool = report->pool) {
+    if (pool->spilled_count.value_or(0) != 0) {
+      add(columns.live, human_bytes_or_nothing(pool->spilled_bytes.value_or(0)));
+      add(columns.peak, human_bytes(pool->spilled_peak_bytes.value_or(0)));
+    }
+    if (pool->served_count.value_or(0) != 0)
+      add(columns.live, human_bytes_or_nothing(pool->held_bytes.value_or(0)));
+  }
+  return columns;
+}
+
 // Adds how much of the allocations above cuwarden's own pool and host memory serve.
-void add_pool(const IndexedReport& report, std::string& text) {
+void add_pool(const IndexedReport& report, const MemoryColumns& columns, std::string& text) {
   const auto& pool = report->pool;
   if (!pool) return;
   const auto add_row = [&](const char* name, const std::string& now, const std::string& more) {
-    text += "  " + padded(name, 32) + padded(now, 28) + more + "\n";
+    text += "  " + padded(name, 32) + padded(padded(now, columns.live, true), 28) + more + "\n";
   };
   if (const std::uint64_t count = pool->spilled_count.value_or(0))
     add_row("of that in host memory", human_bytes_or_nothing(pool->spilled_bytes.value_or(0)),
-            human_bytes(pool->spilled_peak_bytes.value_or(0)) + ", behind " + allocations(count) +
-                " (CUWARDEN_SPILL)");
+            padded(human_bytes(pool->spilled_peak_bytes.value_or(0)), columns.peak, true) +
+                ", behind " + allocations(count) + " (CUWARDEN_SPILL)");
   if (const std::uint64_t count = pool->served_count.value_or(0))
     add_row("held by the pool in all", human_bytes_or_nothing(pool->held_bytes.value_or(0)),
             allocations(count) + " served (CUWARDEN_POOL)");
@@ -106,22 +134,24 @@ void add_totals(const IndexedReport& report, const Style& style, std::string& te
                      padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
                      "peak") +
           "\n";
+  const MemoryColumns columns = memory_columns(report);
   for (const auto& row : totals) {
     const std::uint64_t live = row.live_count.value_or(0);
-    std::string peak =
-        human_bytes(row.peak_bytes.value_or(0)) + " in " + human_count(row.peak_count.value_or(0));
+    std::string peak = padded(human_bytes(row.peak_bytes.value_or(0)), columns.peak, true) +
+                       " in " + human_count(row.peak_count.value_or(0));
     if (row.peak_time_ns) {
       peak += " after " + short_moment(report, row.peak_time_ns.value_or(0));
     }
     if (const std::uint64_t made = row.allocations.value_or(0); made > row.peak_count.value_or(0))
       peak += ", " + human_count(made) + " made in all";
     text += "  " + padded(memory_name(row.kind, row.device), 32) +
-            padded(live == 0 ? "nothing"
-                             : human_bytes(row.live_bytes.value_or(0)) + " in " + human_count(live),
+            padded(padded(live == 0 ? "nothing" : human_bytes(row.live_bytes.value_or(0)),
+                          columns.live, true) +
+                       (live == 0 ? "" : " in " + human_count(live)),
                    28) +
             peak + "\n";
   }
-  add_pool(report, text);
+  add_pool(report, columns, text);
 }
 
 // Returns the number of failed requests for this memory that the report's incidents are about.

@@ -106,6 +106,23 @@ TEST_F(TextRows, call_stacks_that_are_left_out_at_slabs_are_counted) {
   EXPECT_FALSE(has(text_of_top(0), "more holder"));
 }
 
+TEST_F(TextRows, numbers_of_the_memory_stand_flush_right) {
+  add_total("device", 758 * mib + mib / 2, 758 * mib + mib / 2);
+  add_total("vmm", 2048 * mib, 3 * 1024 * mib);
+  add_total("pinned", 0, 4 * mib);
+  report.totals.back().live_count = 0;
+  report.pool.emplace();
+  report.pool->served_count = 3;
+  report.pool->held_bytes = 4 * mib;
+  const std::string shown = text();
+  EXPECT_TRUE(has(shown,
+                  "  device memory (GPU 0)           758.5 MiB in 1              758.5 MiB in 1\n"
+                  "  virtual memory (GPU 0)            2.0 GiB in 1                3.0 GiB in 1\n"
+                  "  pinned host memory (GPU 0)        nothing                     4.0 MiB in 1\n"
+                  "  held by the pool in all           4.0 MiB                   3 allocations "))
+      << shown;
+}
+
 TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
   model::Forecast& row = report.forecasts.emplace_back();
   row.free_bytes = 20 * mib;
