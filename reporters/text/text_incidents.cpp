@@ -12,6 +12,7 @@
 #include "reporters/words/printable.hpp"
 #include "reporters/words/process_words.hpp"
 #include "reporters/words/quantities.hpp"
+#include "reporters/words/wall_clock.hpp"
 
 namespace cuwarden {
 namespace {
@@ -99,7 +100,7 @@ std::string sharing_of(const IndexedReport& report, const model::Incident& incid
 }
 
 // Returns a text such as "pid 17 (python3, user alice) held 70.0 GiB · Slurm job 4711 · started
-// 2026-01-31T12:00:00Z".
+// 2026-01-31 12:00:00", in the time zone of this machine.
 std::string process_line(const model::DeviceProcess& process) {
   std::string text = process_words(process.pid.value_or(0), text_or(process.program, ""),
                                    text_or(process.user, ""));
@@ -114,8 +115,8 @@ std::string process_line(const model::DeviceProcess& process) {
   add("container ", process.container);
   add("pod ", process.pod);
   add("", process.unit);
-  const std::string start = text_or(process.start, "");
-  if (!start.empty()) text += " · started " + start.substr(0, start.find('.')) + "Z";
+  if (const auto start_ns = parse_iso_8601(process.start.value_or("")))
+    text += " · started " + time_of_day(*start_ns, true);
   const std::string state = text_or(process.state, "");
   if (state == "zombie")
     text += " · a zombie" +

@@ -310,38 +310,6 @@ TEST_F(TextReport, the_text_lists_the_rungs_and_those_that_helped) {
   EXPECT_FALSE(has(shown, "locks"));
 }
 
-TEST_F(TextReport, holders_of_the_device_are_told_with_what_is_known_of_them) {
-  nlohmann::json incident = {{"verdict", "held_by_other_processes"}, {"outcome", "failed"}};
-  incident.update({{"id", 1}, {"time_ns", 5}, {"api", "cudaMalloc"}, {"bytes", 3}, {"device", 0}});
-  incident.update({{"stack", 1}, {"repeats", 0}, {"proof", nlohmann::json::object()}});
-  incident["advice"] = "";
-  const nlohmann::json old = {{"incident", 1}, {"device", 0}, {"pid", 41}, {"used_bytes", nullptr}};
-  nlohmann::json process = old;
-  process.update({{"pid", 42},
-                  {"used_bytes", 1 << 30},
-                  {"program", "/opt/py\033[31mthon"},
-                  {"user", "alice"},
-                  {"start", "2026-01-31T12:00:00.123456789Z"},
-                  {"job", "4711"},
-                  {"container", "feed"},
-                  {"state", "zombie"},
-                  {"parent", 7},
-                  {"parent_program", "/bin/bash"}});
-  nlohmann::json opened = old;
-  opened.update(
-      {{"pid", 43}, {"seen_by", "device_file"}, {"state", "stuck"}, {"unit", "x.service"}});
-  const std::string shown =
-      text_with({{"incidents", {incident}}, {"device_processes", {old, process, opened}}});
-  EXPECT_TRUE(has(shown, "    pid 41 held unknown bytes\n")) << shown;
-  EXPECT_TRUE(has(shown,
-                  "    pid 42 (py?[31mthon, user alice) held 1.0 GiB · Slurm job 4711 · container "
-                  "feed · started 2026-01-31T12:00:00Z · a zombie, whose parent is pid 7 (bash)\n"))
-      << shown;
-  EXPECT_TRUE(
-      has(shown, "    pid 43 had the device's file open · x.service · stuck in the kernel\n"))
-      << shown;
-}
-
 TEST_F(TextReport, visible_devices_are_named_without_a_job_too) {
   ledger.environment = {{"CUDA_VISIBLE_DEVICES", "1,0", true}};
   EXPECT_TRUE(has(text(), "\n  CUDA_VISIBLE_DEVICES=1,0\n"));

@@ -1,6 +1,8 @@
 // Rows of a report's text: processes and call stacks that hold memory, figures, and forecasts.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -70,6 +72,45 @@ class TextRows : public testing::Test {
 
   model::Report report;
 };
+
+TEST_F(TextRows, holders_of_the_device_are_told_with_what_is_known_of_them) {
+  add_incident("held_by_other_processes");
+  model::DeviceProcess old;
+  old.incident = 1;
+  old.device = 0;
+  old.pid = 41;
+  model::DeviceProcess process = old;
+  process.pid = 42;
+  process.used_bytes = 1 << 30;
+  process.program = "/opt/py\033[31mthon";
+  process.user = "alice";
+  process.start = "2026-01-31T12:00:00.123456789Z";
+  process.job = "4711";
+  process.container = "feed";
+  process.state = "zombie";
+  process.parent = 7;
+  process.parent_program = "/bin/bash";
+  model::DeviceProcess opened = old;
+  opened.pid = 43;
+  opened.seen_by = "device_file";
+  opened.state = "stuck";
+  opened.unit = "x.service";
+  report.device_processes = {old, process, opened};
+  setenv("TZ", "EST5", 1);
+  tzset();
+  const std::string shown = text();
+  unsetenv("TZ");
+  tzset();
+  EXPECT_TRUE(has(shown, "    pid 41 held unknown bytes\n")) << shown;
+  EXPECT_TRUE(has(shown,
+                  "    pid 42 (py?[31mthon, user alice) held 1.0 GiB · Slurm job 4711 · container "
+                  "feed · started 2026-01-31 07:00:00 · a zombie, whose parent is pid 7 (bash)\n"))
+      << shown;
+  EXPECT_TRUE(has(shown, ", started 2026-01-31 07:00:00\n")) << "one clock for all: " << shown;
+  EXPECT_TRUE(
+      has(shown, "    pid 43 had the device's file open · x.service · stuck in the kernel\n"))
+      << shown;
+}
 
 TEST_F(TextRows, call_stacks_that_are_left_out_at_a_refusal_are_counted) {
   add_incident("device_full_own");
