@@ -74,6 +74,9 @@ class MergedText {
   std::string first_refusal() const;
   std::string idle_devices() const;
   std::string processes() const;
+  // Returns a line that names the report to read first: that of the first process that ran out of
+  // memory, or else of the one that leaked most. Empty: no process did either.
+  std::string to_do() const;
   std::string devices() const;
   std::string common_leaks(std::size_t top) const;
   std::string named_steps(std::size_t top) const;
@@ -229,6 +232,21 @@ std::string MergedText::processes() const {
   return text;
 }
 
+std::string MergedText::to_do() const {
+  const std::string start = style_.bold("To do") + ": begin with `cuwarden report` of ";
+  if (report_.first_refusal)
+    return start + printable(process(report_.first_refusal->process).report) +
+           ", which names the cause, the holders and the remedy\n";
+  const model::MergedProcess* most = nullptr;
+  for (const model::MergedProcess& process : report_.processes) {
+    if (process.leak_count.value_or(0) == 0 || process.end_reason == "running") continue;
+    if (most == nullptr || process.leak_bytes.value_or(0) > most->leak_bytes.value_or(0))
+      most = &process;
+  }
+  if (most == nullptr) return "";
+  return start + printable(most->report) + ", where most memory was not freed\n";
+}
+
 std::string MergedText::devices() const {
   std::string text;
   for (const model::MergedDevice& row : report_.devices) {
@@ -335,8 +353,9 @@ std::string device_name(const model::MergedDevice& device) {
 std::string merged_text(const model::MergedReport& report, std::size_t top, const Style& style) {
   const MergedText parts(report, style);
   std::string text;
-  for (const std::string& part : {parts.first_refusal() + parts.idle_devices(), parts.processes(),
-                                  parts.devices(), parts.common_leaks(top), parts.named_steps(top)})
+  for (const std::string& part :
+       {parts.first_refusal() + parts.idle_devices(), parts.processes(), parts.to_do(),
+        parts.devices(), parts.common_leaks(top), parts.named_steps(top)})
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   return text;
 }

@@ -83,6 +83,34 @@ const model::Incident* last_failed(const IndexedReport& report) {
   return last;
 }
 
+// Returns advice about a process that died. `aborted`: true if it called abort(). `signal`: number
+// of the signal that killed it; null: no signal was seen.
+std::string advice_on_death(bool aborted, model::Figure signal) {
+  if (aborted || signal == SIGABRT)
+    return "read what the program printed last, such as a failed assertion or an uncaught "
+           "exception; a debugger shows the call stack";
+  if (!signal)
+    return "look for its exit status in the shell or the scheduler, and for its pid in the "
+           "kernel's "
+           "log (dmesg)";
+  switch (*signal) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGILL:
+    case SIGFPE:
+    case SIGTRAP:
+    case SIGSYS:
+      return "run the program in a debugger, which shows the line that crashed; host code that "
+             "reads or writes device memory crashes so, too";
+    case SIGINT:
+    case SIGQUIT:
+    case SIGHUP:
+      return "nothing, if a person at the terminal stopped it";
+    default:
+      return "find out who sent the signal: a scheduler at its time limit, the system, or a person";
+  }
+}
+
 // Returns the headline about a process that a signal or an abort has ended; null otherwise.
 std::optional<Headline> killed(const IndexedReport& report) {
   const auto& process = report->process;
@@ -103,12 +131,8 @@ std::optional<Headline> killed(const IndexedReport& report) {
     if (rank_of_leak(line->sum) < 3)
       headline.cause = "the memory that grew: " + held_words(report, *line);
   }
-  const std::uint64_t signal = process.signal.value_or(0);
-  if (signal == SIGKILL || signal == SIGTERM)
-    headline.advice =
-        "find out who sent the signal: a scheduler at its time limit, the system, or a person";
-  if (!headline.advice.empty() && report->incidents.empty())
-    headline.advice += "; no request for memory had failed";
+  headline.advice = advice_on_death(aborted, process.signal);
+  if (report->incidents.empty()) headline.advice += "; no request for memory had failed";
   return headline;
 }
 
@@ -127,6 +151,11 @@ std::optional<Headline> rescued(const IndexedReport& report) {
       ": cuwarden served " + human_count(count) +
       (count == 1 ? " request that the driver had" : " requests that the driver had") +
       " refused for lack of memory" + (failed == 0 ? "; the program saw no failure" : "");
+  Headline remedy;
+  split(text_or(first->advice, ""), remedy);
+  headline.cause = remedy.cause;
+  headline.advice = remedy.advice.empty() ? std::string("nothing, since the program got its memory")
+                                          : "nothing; to need no rescue, " + remedy.advice;
   return headline;
 }
 
@@ -233,6 +262,10 @@ Headline plain_headline(const IndexedReport& report) {
         });
     headline.sentence += "; " + words_of_no_growth(report) +
                          (all_reachable ? ", and pointers to all of it are left" : "");
+    if (!was_running(report))
+      headline.advice =
+          "nothing, if the program needs the memory until its end; otherwise free it where it is "
+          "needed no more";
     return headline;
   }
   headline.title = was_running(report) ? "nothing is allocated"

@@ -113,7 +113,9 @@ std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line) 
         stacks.contains(visible.number_of(other.stack)))
       gone += other.count.value_or(0);
   const std::uint64_t made = group.allocations.value_or(0), freed = made - std::min(made, gone);
-  if (freed == 0) return "call " + function + " for them, since nothing frees what is made there";
+  if (freed == 0)
+    return "call " + function + (made == 1 ? " for it" : " for them") +
+           ", since nothing frees what is made there";
   return "look for the path that skips " + function + ", since " + human_count(freed) + " of " +
          human_count(made) + " made there were freed";
 }

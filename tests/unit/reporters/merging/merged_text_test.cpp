@@ -112,6 +112,24 @@ TEST(MergedTexts, have_a_line_for_each_process_with_its_peak_and_verdicts) {
                   "refused: device_full_own\n"));
 }
 
+TEST(MergedTexts, name_the_report_to_read_first) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 2 * mib),
+                                      rank(1, "a", "GPU-2", 4 * mib)};
+  EXPECT_TRUE(
+      has(text_of(ranks),
+          "\nTo do: begin with `cuwarden report` of 1.json, where most memory was not "
+          "freed\n"))
+      << text_of(ranks);
+  refuse(ranks[0], 1);
+  EXPECT_TRUE(has(text_of(ranks),
+                  "\nTo do: begin with `cuwarden report` of 0.json, which names the cause, the "
+                  "holders and the remedy\n"))
+      << text_of(ranks);
+  ranks = {rank(0, "a", "GPU-1", 0)};
+  ranks[0].leaks = {0, 0, 0, 0};
+  EXPECT_FALSE(has(text_of(ranks), "To do")) << text_of(ranks);
+}
+
 TEST(MergedTexts, name_devices_that_are_idle_while_one_is_shared) {
   EXPECT_TRUE(text_of({rank(0, "a", "GPU-1", 8), rank(1, "a", "GPU-1", 8), rank(2, "b", "GPU-2", 8),
                        rank(3, "b", "GPU-3", 8)})

@@ -273,6 +273,46 @@ TEST_F(HeadlineTest, the_advice_names_the_function_of_the_call_and_counts_what_w
   EXPECT_EQ(headline().advice, "");
 }
 
+TEST_F(HeadlineTest, the_advice_about_one_allocation_speaks_of_one) {
+  model::LeakGroup& lost = add_leak("device", 1, "insert");
+  lost.lost_count = lost.allocations = 1;
+  EXPECT_EQ(headline().advice, "call cudaFree for it, since nothing frees what is made there");
+}
+
+TEST_F(HeadlineTest, each_event_says_what_to_do) {
+  add_leak("device", 3, "load");
+  EXPECT_EQ(headline().advice,
+            "nothing, if the program needs the memory until its end; otherwise free it where it is "
+            "needed no more");
+  report.process.end_reason = "running";
+  EXPECT_EQ(headline().advice, "");
+  kill(SIGSEGV);
+  EXPECT_TRUE(headline().advice.starts_with("run the program in a debugger")) << headline().advice;
+  EXPECT_TRUE(headline().advice.ends_with("; no request for memory had failed"));
+  kill(SIGABRT);
+  const std::string on_abort = headline().advice;
+  EXPECT_TRUE(on_abort.starts_with("read what the program printed last")) << on_abort;
+  report.process.end_reason = "abort";
+  report.process.signal.reset();
+  EXPECT_EQ(headline().advice, on_abort);
+  report.process.end_reason.reset();
+  EXPECT_TRUE(headline().advice.starts_with("look for its exit status")) << headline().advice;
+  kill(SIGINT);
+  EXPECT_TRUE(headline().advice.starts_with("nothing, if a person")) << headline().advice;
+  kill(SIGTERM);
+  EXPECT_TRUE(headline().advice.starts_with("find out who sent the signal")) << headline().advice;
+}
+
+TEST_F(HeadlineTest, a_rescue_needs_nothing_done_but_names_how_to_need_none) {
+  model::Incident& incident = add_incident(5, "solve");
+  incident.outcome = "rescued";
+  incident.rescued_count = 1;
+  EXPECT_EQ(headline().cause, "this process holds it");
+  EXPECT_EQ(headline().advice, "nothing; to need no rescue, free or shrink something");
+  report.incidents.front().advice.reset();
+  EXPECT_EQ(headline().advice, "nothing, since the program got its memory");
+}
+
 TEST_F(HeadlineTest, a_kill_long_after_a_failure_is_told_as_a_kill) {
   add_incident(5, "solve");
   kill(SIGTERM);
