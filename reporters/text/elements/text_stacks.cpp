@@ -89,6 +89,17 @@ std::size_t end_of_library(const Frames& frames, std::size_t first, const Style&
   return end;
 }
 
+// Returns the index behind the neighbouring frames, from index `first` on, that have the same words
+// in the report, as those of a recursion do. Returns `first` + 1 if the style shows full stacks.
+std::size_t end_of_recursion(const IndexedReport& report, const Frames& frames, std::size_t first,
+                             const Style& style) {
+  std::size_t end = first + 1;
+  if (style.shows_full_stacks()) return end;
+  const std::string line = frame_line(report, *frames[first], 0, style);
+  while (end < frames.size() && frame_line(report, *frames[end], 0, style) == line) ++end;
+  return end;
+}
+
 // Takes out the frames that say nothing about the program: innermost ones of CUDA's libraries,
 // since the headline names the call, and outermost ones below the program's first function, such as
 // those of libc that call main. If only such frames are there, all stay.
@@ -165,23 +176,35 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   if (users != nullptr && users != frames.front()) add_location(report, *users, style, text);
   struct Line {
     std::size_t first, end;  // indices of the line's frames: from `first` to the one before `end`
+    bool repeats = false;    // true if the frames have the words of the line before
+    bool has_words() const { return end - first == 1 && !repeats; }
   };
   std::vector<Line> lines;
-  for (std::size_t at = 0; at < frames.size() && lines.size() < most_lines; at = lines.back().end)
+  for (std::size_t at = 0; at < frames.size() && lines.size() < most_lines; at = lines.back().end) {
     lines.push_back({at, end_of_library(frames, at, style)});
+    if (!lines.back().has_words() || lines.size() == most_lines) continue;
+    // A line that counts a single frame would not be shorter.
+    if (const std::size_t end = end_of_recursion(report, frames, at, style); end - at > 2)
+      lines.push_back({at + 1, end, true});
+  }
   std::size_t width = 0;
   for (const Line& line : lines)
-    if (line.end - line.first == 1)
+    if (line.has_words())
       width = std::max(width, words_of(report, *frames[line.first], style).location.size());
   constexpr std::size_t most_width = 40;  // so that a long path does not push all functions away
   for (const Line& line : lines) {
-    if (line.end - line.first > 1)
+    const model::Frame& frame = *frames[line.first];
+    const FrameWords words = words_of(report, frame, style);
+    if (line.repeats)
+      text += style.dim("       … " + std::to_string(line.end - line.first) + " more of " +
+                        (words.function.empty() ? words.location : words.function)) +
+              "\n";
+    else if (!line.has_words())
       text += style.dim("       … " + std::to_string(line.end - line.first) + " frames of " +
-                        text_or(frames[line.first]->library, "")) +
+                        text_or(frame.library, "")) +
               "\n";
     else
-      text += "       " +
-              frame_line(report, *frames[line.first], std::min(width, most_width), style) + "\n";
+      text += "       " + frame_line(report, frame, std::min(width, most_width), style) + "\n";
   }
   const std::size_t left = frames.size() - (lines.empty() ? 0 : lines.back().end);
   if (left != 0)

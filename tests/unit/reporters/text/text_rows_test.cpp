@@ -164,6 +164,24 @@ TEST_F(TextRows, numbers_of_the_memory_stand_flush_right) {
       << shown;
 }
 
+TEST_F(TextRows, frames_of_a_recursion_are_one_line_with_their_number) {
+  add_incident("device_full_own");
+  const model::Id deep = add_stack(28), other = add_stack(9);
+  report.incidents[0].stack = deep;
+  report.stacks[deep - 1].frames = {deep, deep, deep, deep, other, other};
+  const std::string shown = text();
+  EXPECT_TRUE(has(shown,
+                  "       src/cache.cpp:28  insert\n"
+                  "       … 3 more of insert\n"
+                  "       src/cache.cpp:9   insert\n"
+                  "       src/cache.cpp:9   insert\n"))
+      << shown;
+  TextOptions full;
+  full.full_stacks = true;
+  const std::string whole = text(full);
+  EXPECT_FALSE(has(whole, "more of insert")) << whole;
+}
+
 TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
   model::Forecast& row = report.forecasts.emplace_back();
   row.free_bytes = 20 * mib;
