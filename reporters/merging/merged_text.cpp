@@ -69,6 +69,8 @@ class MergedText {
     devices_of_.resize(report.processes.size());
     for (const model::DeviceUse& use : report.device_uses)
       devices_of_[use.process - 1].push_back(use.device);
+    has_refusal_.resize(report.processes.size());
+    for (const model::Refusal& refusal : report.refusals) has_refusal_[refusal.process - 1] = true;
   }
 
   std::string first_refusal() const;
@@ -111,6 +113,7 @@ class MergedText {
   HoldersByDevice holders_by_device_;
   bool several_hosts_ = false;
   std::vector<std::vector<model::Id>> devices_of_;  // devices of each process, by its id less 1
+  std::vector<bool> has_refusal_;  // true if a request of the process failed, by its id less 1
 };
 
 std::string MergedText::name_of(model::Id id) const {
@@ -215,6 +218,8 @@ std::string MergedText::incidents_of(const model::MergedProcess& process) const 
   if (incidents == 0) return "";
   std::string text = "; " + human_count(incidents) +
                      (incidents == 1 ? " request was refused" : " requests were refused");
+  // Requests that were served after all are no refusals of the merged report.
+  if (!has_refusal_[process.id - 1] && parse_iso_8601(process.start)) text += " but did not fail";
   for (const std::string& verdict : process.verdicts)
     text += (&verdict == &process.verdicts.front() ? ": " : ", ") + printable(verdict);
   return text;

@@ -109,16 +109,17 @@ TEST(MergedTexts, have_a_line_for_each_process_with_its_peak_and_verdicts) {
   refuse(ranks[0], 1, "rescued");
   EXPECT_TRUE(has(text_of(ranks),
                   "exited: 4.0 MiB in 1 allocation leaked; peak 8.0 MiB on GPU-1; 1 request was "
-                  "refused: device_full_own\n"));
+                  "refused but did not fail: device_full_own\n"));
+  refuse(ranks[0], 2);
+  EXPECT_TRUE(has(text_of(ranks), "; 2 requests were refused: device_full_own\n"));
 }
 
 TEST(MergedTexts, name_the_report_to_read_first) {
   std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 2 * mib),
                                       rank(1, "a", "GPU-2", 4 * mib)};
-  EXPECT_TRUE(
-      has(text_of(ranks),
-          "\nTo do: begin with `cuwarden report` of 1.json, where most memory was not "
-          "freed\n"))
+  EXPECT_TRUE(has(text_of(ranks),
+                  "\nTo do: begin with `cuwarden report` of 1.json, where most memory was not "
+                  "freed\n"))
       << text_of(ranks);
   refuse(ranks[0], 1);
   EXPECT_TRUE(has(text_of(ranks),
