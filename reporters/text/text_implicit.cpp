@@ -21,7 +21,7 @@ std::string objects(const std::string& item, std::uint64_t count) {
   const std::string number = human_count(count);
   if (item == "streams") return number + (one ? " stream" : " streams");
   if (item == "graphs") return number + (one ? " executable graph" : " executable graphs");
-  if (item == "modules") return number + (one ? " piece of code" : " pieces of code");
+  if (item == "modules") return number + (one ? " module" : " modules");
   if (item == "context") return number + (one ? " context" : " contexts");
   if (item == "local_memory") return "the local memory of kernels";
   if (item == "heap") return "the heap of device-side malloc";
@@ -86,7 +86,7 @@ void add_implicit(const IndexedReport& report, const Style& style, std::string& 
         return std::tuple(group.item, group.device, group.api);
       });
   text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
-          " for contexts, code, kernels, streams and graphs, most of it for\n";
+          " for contexts, modules, kernels, streams and graphs, most of it for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], style, text);
   if (shown == groups.size()) return;

@@ -54,6 +54,15 @@ std::string proof_of(const model::Incident& incident) {
   return text;
 }
 
+// Returns words for the kind of the holder's memory. They are empty if objects are counted, whose
+// number names their kind.
+std::string source_of(const model::IncidentHolder& holder) {
+  if (is_block(holder)) return " · handed out by PyTorch";
+  const std::string& kind = holder.kind;
+  if (kind == "module" || kind == "stream" || kind == "context" || kind == "graph_exec") return "";
+  return " · " + memory_name(kind, std::nullopt);
+}
+
 void add_holders(const IndexedReport& report, const model::Incident& incident,
                  const TextOptions& options, const Style& style, std::string& text) {
   const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
@@ -66,9 +75,7 @@ void add_holders(const IndexedReport& report, const model::Incident& incident,
   const std::size_t shown = shown_holders(holders.size(), options.top);
   for (std::size_t i = 0; i < shown; ++i) {
     text += "    " + style.bold(human_bytes(holders[i].bytes.value_or(0))) + " in " +
-            counted(holders[i].count.value_or(0), holders[i].kind) + " · " +
-            (is_block(holders[i]) ? "handed out by PyTorch"
-                                  : memory_name(holders[i].kind, std::nullopt)) +
+            counted(holders[i].count.value_or(0), holders[i].kind) + source_of(holders[i]) +
             (locked && holders[i].slab_locked_bytes.value_or(0) > 0
                  ? " · locks " + human_bytes(holders[i].slab_locked_bytes.value_or(0))
                  : "") +

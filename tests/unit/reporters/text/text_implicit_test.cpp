@@ -38,7 +38,7 @@ TEST(TextImplicit, estimates_are_told_as_such) {
       {group("streams", false, false), group("graphs", true, true), group("modules", true, false)});
   EXPECT_TRUE(test::has(text, "    3.0 MiB in 2 streams · GPU 0 · cuCall")) << text;
   EXPECT_TRUE(test::has(text, "    about 3.0 MiB (shared equally) in 2 executable graphs")) << text;
-  EXPECT_TRUE(test::has(text, "    about 3.0 MiB in 2 pieces of code")) << text;
+  EXPECT_TRUE(test::has(text, "    about 3.0 MiB in 2 modules")) << text;
 }
 
 TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {

@@ -132,6 +132,19 @@ TEST_F(TextRows, call_stacks_that_are_left_out_at_a_refusal_are_counted) {
   EXPECT_FALSE(has(whole, "more holder")) << whole;
 }
 
+TEST_F(TextRows, holders_that_are_objects_are_named_once) {
+  add_incident("implicit_memory");
+  model::IncidentHolder holder;
+  holder.incident = 1;
+  holder.kind = "module";
+  holder.count = 1;
+  holder.bytes = 8 * mib;
+  report.incident_holders = {holder};
+  EXPECT_TRUE(has(text(), "    8.0 MiB in 1 module\n")) << text();
+  report.incident_holders[0].kind = "device";
+  EXPECT_TRUE(has(text(), "    8.0 MiB in 1 allocation · device memory\n")) << text();
+}
+
 TEST_F(TextRows, call_stacks_that_are_left_out_at_slabs_are_counted) {
   model::Fragmentation& row = report.fragmentation.emplace_back();
   row.slab_locked_bytes = 40 * mib;
