@@ -36,7 +36,7 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert order_of(done.stdout)[0] == "holds_most"
         assert set(order_of(done.stdout)) == set(CALL_SITES)
         (line,) = [line for line in done.stdout.splitlines() if "holds_most" in line]
-        assert re.match(r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device 0\s+cudaMalloc\s+holds_most", line)
+        assert re.match(r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device 0\s+cudaMalloc\s+growing\.cpp:\d+ in holds_most", line)
         (line,) = [line for line in done.stdout.splitlines() if "grows_fastest" in line]
         assert re.search(r"\+\d+\.\d [KMG]iB/min ", line) and "pinned" in line
         assert "iB/s" not in done.stdout and "[grows" not in done.stdout

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/words/fitted.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/top/table.hpp"
@@ -45,10 +46,11 @@ void add_waiting(const TopAnswer& answer, bool names_processes, Lines& lines) {
   }
 }
 
-// Adds the lines of a table with titles.
-void add_table(const Table& table, Lines& lines) {
+// Adds the lines of a table with titles. `columns`: letters of a line; 0: any number.
+void add_table(const Table& table, std::size_t columns, Lines& lines) {
+  constexpr std::size_t least_rest = 32;
   std::string_view colour = reverse_colour;
-  for (std::string& line : table.lines()) {
+  for (std::string& line : table.lines(columns, least_rest)) {
     lines.add(std::move(line), colour);
     colour = {};
   }
@@ -100,38 +102,41 @@ void add_head(const TopAnswer& answer, Lines& lines) {
 std::string process_view(const TopAnswer& answer, const ViewForm& form) {
   Lines lines(form.colour);
   add_head(answer, lines);
+  // The line of code matters most.
   Table table({{"LIVE*", 9, true},
-               {"COUNT", 6, true},
-               {"GROWTH", 15, true},
-               {"ALLOCS/s", 8, true},
-               {"KIND, GPU", 10},
-               {"CALL", 14}},
+               {"COUNT", 6, true, 2},
+               {"GROWTH", 15, true, 1},
+               {"ALLOCS/s", 8, true, 3},
+               {"KIND, GPU", 10, false, 4},
+               {"CALL", 14, false, 5}},
               "WHERE");
   const std::vector<StackRow>& stacks = answer.stacks;
+  const bool is_wide = form.columns == 0 || form.columns >= 110;  // as in the live view
   const std::size_t shown = std::min(form.rows, stacks.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const StackRow& stack = stacks[i];
     table.add({bytes_text(stack.live_bytes), count_text(stack.live_count),
                growth_text(stack.growth_bytes_per_minute), rate_text(stack.allocations_per_minute),
                memory_text(stack.kind, stack.device), stack.api.value_or("")},
-              growing_mark(stack) + stack.where.value_or(""));
+              (is_wide || !stack.keeps_growing ? growing_mark(stack) : "[grows] ") +
+                  stack.where.value_or(""));
   }
-  add_table(table, lines);
+  add_table(table, form.columns, lines);
   if (stacks.empty()) lines.add("nothing is live");
   if (shown < stacks.size())
     lines.add("… " + std::to_string(stacks.size() - shown) + " more stacks");
-  return lines.text();
+  return fitted(lines.text(), {.columns = form.columns});
 }
 
 std::string processes_view(const TopAnswer& answer, const ViewForm& form) {
   Lines lines(form.colour);
   Table table({{"PID", 8, true},
                {"DEVICE*", 9, true},
-               {"PINNED", 9, true},
-               {"COUNT", 9, true},
-               {"GROWTH", 15, true},
-               {"ALLOCS/s", 8, true},
-               {"RUNNING", 11, true}},
+               {"PINNED", 9, true, 2},
+               {"COUNT", 9, true, 4},
+               {"GROWTH", 15, true, 1},
+               {"ALLOCS/s", 8, true, 5},
+               {"RUNNING", 11, true, 3}},
               "PROGRAM");
   std::vector<const ProcessRow*> order;
   for (const ProcessRow& process : answer.processes) order.push_back(&process);
@@ -152,8 +157,8 @@ std::string processes_view(const TopAnswer& answer, const ViewForm& form) {
                rate_text(process.allocations_per_minute), age_text(process)},
               program_text(process));
   }
-  add_table(table, lines);
-  return lines.text();
+  add_table(table, form.columns, lines);
+  return fitted(lines.text(), {.columns = form.columns});
 }
 
 }  // namespace cuwarden

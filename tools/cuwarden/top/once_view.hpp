@@ -13,6 +13,9 @@ struct ViewForm {
   // Most call stacks or processes to show, each in one line. By default, all are shown.
   std::size_t rows = std::size_t{0} - 1;
   bool colour = false;  // true: lines are coloured by terminal sequences
+  // Letters of a line. Tables leave columns out that have no room, and longer lines are continued
+  // in indented ones. 0: any number.
+  std::size_t columns = 0;
 };
 
 // Returns the text about one process: its totals, then a table with a line for each call stack,

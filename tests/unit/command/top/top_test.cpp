@@ -92,15 +92,18 @@ struct View {
     growing.look(reader, now_ns);
   }
   WatchedProcess process() const { return {17, &reader, &recent, &growing}; }
-  std::string text() const {
+  // `columns`: letters of a line; 0: any number.
+  std::string text(std::size_t columns = 0) const {
     TopAnswer answer;
     add_process(process(), answer);
     for (const GroupSample& group : groups_by_bytes(recent)) {
       answer.stacks.push_back(stack_row(process(), group));
       answer.stacks.back().api = "cudaMalloc";
-      answer.stacks.back().where = "train()  train.cu:7";
+      answer.stacks.back().where = "train.cu:7 in train()";
     }
-    return process_view(answer, {});
+    ViewForm form;
+    form.columns = columns;
+    return process_view(answer, form);
   }
   std::string list() const {
     TopAnswer answer;
@@ -159,6 +162,19 @@ TEST(TopView, growth_has_one_unit) {
   EXPECT_NE(text.find("+60.0 MiB/min"), text.npos) << text;
   EXPECT_EQ(text.find("iB/s"), text.npos) << text;
   EXPECT_NE(view.list().find("+60.0 MiB/min"), text.npos) << view.list();
+}
+
+TEST(TopView, lines_fit_into_the_columns_of_the_terminal) {
+  GrowingLedger ledger;
+  View view(ledger);
+  view.sample(ledger.after(80));
+  view.sample(ledger.after(90));
+  EXPECT_NE(view.text().find("cudaMalloc"), std::string::npos) << view.text();
+  const std::string text = view.text(60);
+  for (const std::string& line : lines_of(text)) EXPECT_LE(line.size(), 60u) << line;
+  // The line of code matters more than the call.
+  EXPECT_EQ(text.find("cudaMalloc"), text.npos) << text;
+  EXPECT_NE(text.find("train.cu:7 in train()"), text.npos) << text;
 }
 
 TEST(TopView, columns_never_touch) {

@@ -54,19 +54,20 @@ void sample_twice(WatchedProcesses& processes, bool keeps_ended) {
   }
 }
 
-// Returns the rows of the processes.
-TopAnswer answer_about(WatchedProcesses& processes) {
+// Returns the rows of the processes. `where`: form in which lines of code are named.
+TopAnswer answer_about(WatchedProcesses& processes, std::string CallSiteName::*where) {
   TopAnswer answer = new_answer();
   for (auto& [pid, watched] : processes) {
     add_process(watched.view(), answer);
-    for (WaitingRow& row : watched.waiting(true, &CallSiteName::where))
-      answer.waiting.push_back(std::move(row));
+    for (WaitingRow& row : watched.waiting(true, where)) answer.waiting.push_back(std::move(row));
   }
   return answer;
 }
 
-// Adds the rows of the process's call stacks, of which the first `named` have names.
-void add_stacks(Watched& watched, std::size_t named, TopAnswer& answer) {
+// Adds the rows of the process's call stacks, of which the first `named` have names. `where`: form
+// in which lines of code are named.
+void add_stacks(Watched& watched, std::size_t named, std::string CallSiteName::*where,
+                TopAnswer& answer) {
   const std::vector<GroupSample> groups = groups_by_bytes(watched.recent());
   std::vector<std::uint32_t> ids;
   for (std::size_t i = 0; i < std::min(named, groups.size()); ++i) ids.push_back(groups[i].id);
@@ -76,7 +77,7 @@ void add_stacks(Watched& watched, std::size_t named, TopAnswer& answer) {
     StackRow& row = answer.stacks.emplace_back(stack_row(watched.view(), group));
     const CallSiteName name = watched.names().get(group.id);
     row.api = model::text_or_null(name.api);
-    row.where = model::text_or_null(name.where);
+    row.where = model::text_or_null(name.*where);
   }
 }
 
@@ -94,15 +95,18 @@ void write_json(const TopAnswer& answer, bool with_stacks, Output& output) {
 // printed, too.
 void print_once(WatchedProcesses processes, bool of_one, bool json) {
   sample_twice(processes, of_one);
-  TopAnswer answer = answer_about(processes);
-  if (of_one) add_stacks(processes.begin()->second, json ? std::size_t{0} - 1 : once_rows, answer);
+  // The text names a line of code as the live view and reports do.
+  const auto where = json ? &CallSiteName::where : &CallSiteName::location;
+  TopAnswer answer = answer_about(processes, where);
+  if (of_one)
+    add_stacks(processes.begin()->second, json ? std::size_t{0} - 1 : once_rows, where, answer);
   if (json) {
     const auto output = std::make_unique<Output>(STDOUT_FILENO);
     write_json(answer, of_one, *output);
     if (const int error = output->finish()) output_failed(error);
     return;
   }
-  const ViewForm form{once_rows, wants_colour(STDOUT_FILENO)};
+  const ViewForm form{once_rows, wants_colour(STDOUT_FILENO), columns_for(STDOUT_FILENO)};
   print(STDOUT_FILENO, of_one ? process_view(answer, form) : processes_view(answer, form));
 }
 
