@@ -103,7 +103,7 @@ def test_a_request_that_waits_is_shown_with_its_call_site_while_it_waits(cuwarde
     assert {**later, "duration_ns": 0} == {**first, "duration_ns": 0}
     assert later["duration_ns"] > first["duration_ns"] > 0
     assert waiting(growing.pid) == []
-    line = rf"waits for memory: cudaMalloc of \d\.\d GiB \(device 0\), rung wait for [\d.]+ m?s: shortages.cpp:\d+ in shortages::allocate"
+    line = rf"waits for memory: cudaMalloc of \d\.\d GiB \(GPU 0\), rung wait for [\d.]+ m?s: shortages.cpp:\d+ in shortages::allocate"
     assert re.search(rf"^{line}.*$", cuwarden("top", process.pid).stdout, re.M)
     assert re.search(rf"^shortages \(pid {process.pid}\) {line}", cuwarden("top").stdout, re.M)
     assert "waits for memory" not in cuwarden("top", growing.pid).stdout

@@ -36,7 +36,7 @@ def test_enter_opens_a_process_and_a_stack_and_escape_goes_back(screen, growing)
     text = view.wait_for(lambda text: re.search(r"growing\.cpp:\d+ in main$", text, re.M))
     assert re.search(r"^→ .*growing\.cpp:\d+ in holds_most$", text, re.M)
     assert re.search(r"^  .*in cudaMalloc  \(CUDA\)$", text, re.M)
-    assert "cudaMalloc, device 0: 4.0 GiB live in 1, " in text
+    assert "cudaMalloc, device memory (GPU 0): 4.0 GiB live in 1, " in text
     view.keys("Escape")
     view.wait_for(lambda text: "in holds_most" in selected(text) and "WHERE" in text)
     view.keys("BSpace")
@@ -157,7 +157,7 @@ def test_a_request_that_waits_is_seen_in_the_list_and_in_its_process(screen, liv
     view.keys("Enter")
     view.wait_for(
         lambda text: re.search(
-            r"^waits for memory: cudaMalloc of .* \(device 0\), rung wait for \d.*: "
+            r"^waits for memory: cudaMalloc of .* \(GPU 0\), rung wait for \d.*: "
             r"shortages\.cpp:\d+ in shortages::allocate",
             text,
             re.M,

@@ -61,8 +61,9 @@ std::string growing_mark(const StackRow& stack) {
 std::string waiting_text(const WaitingRow& request) {
   std::string line = "waits for memory: " + request.api.value_or("a request") +
                      (request.bytes ? " of " + bytes_text(request.bytes) : "") + " (" +
-                     memory_text(request.kind, request.device) + "), rung " + request.rung +
-                     " for " + human_time(request.duration_ns.value_or(0));
+                     (request.device ? "GPU " + std::to_string(*request.device) : request.kind) +
+                     "), rung " + request.rung + " for " +
+                     human_time(request.duration_ns.value_or(0));
   if (request.where) line += ": " + *request.where;
   return line;
 }

@@ -33,8 +33,8 @@ std::string age_text(const ProcessRow&);
 // "[grows 1.2 MiB/min] "; empty for others.
 std::string growing_mark(const StackRow&);
 // Returns a line about a refused request that waits for memory. The line has the call, the bytes
-// and the kind of memory. It also has the rung (attempt) that is under way, the time for which this
-// rung has run so far, and the line of code. The process is not named.
+// and the device, or the kind of host memory. It also has the rung (attempt) that is under way, the
+// time for which this rung has run so far, and the line of code. The process is not named.
 std::string waiting_text(const WaitingRow&);
 
 }  // namespace cuwarden

@@ -147,7 +147,7 @@ TEST(TopPages, a_process_shows_its_devices_kinds_waits_and_growth) {
   const Texts lines = live.lines();
   EXPECT_EQ(lines[0], "grün (pid 12) running for 1 min 30 s, rank 7, user u, refused 1, rescued 2");
   EXPECT_EQ(lines[1],
-            "waits for memory: cudaMalloc of 4.0 MiB (device 0), rung wait for 12.0 s: a.cpp:1 in "
+            "waits for memory: cudaMalloc of 4.0 MiB (GPU 0), rung wait for 12.0 s: a.cpp:1 in "
             "load");
   EXPECT_EQ(lines[2], "1 stack has grown for more than a minute, by 1.0 MiB/min");
   EXPECT_EQ(lines[3], "GPU 0 FILLS UP: full after about 5 min");

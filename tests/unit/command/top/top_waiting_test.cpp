@@ -40,7 +40,7 @@ class WaitingRequests : public testing::Test {
     add_process({17, &reader, &recent, &growing, false}, made);
     for (WaitingRequest& request : at(62 * one_second)) {
       request.row.api = "cudaMalloc";
-      request.row.where = "load()  model.cu:31";
+      request.row.where = "model.cu:31 in load()";
       made.waiting.push_back(request.row);
     }
     return made;
@@ -91,8 +91,8 @@ TEST_F(WaitingRequests, both_views_have_a_line_for_each) {
   EXPECT_EQ(processes_view(answer(), {}).find(nobody), std::string::npos);
   let_thread_wait();
   const std::string line =
-      "waits for memory: cudaMalloc of 8.0 GiB (device 3), rung wait for 12.0 s: load()  "
-      "model.cu:31\n";
+      "waits for memory: cudaMalloc of 8.0 GiB (GPU 3), rung wait for 12.0 s: model.cu:31 "
+      "in load()\n";
   const std::string one = process_view(answer(), {});
   EXPECT_NE(one.find("\n" + line), std::string::npos) << one;
   const std::string all = processes_view(answer(), {});

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/printable.hpp"
 #include "tools/cuwarden/top/live/live_pages.hpp"
 #include "tools/cuwarden/top/top_figures.hpp"
@@ -27,7 +28,7 @@ void add_stack_page(LiveState& state, const LiveData& data, const LiveScreen& sc
   const auto stack = std::ranges::find(data.stacks, state.stack, &LiveStack::group);
   if (stack != data.stacks.end()) {
     const StackRow& row = stack->row;
-    lines.add(row.api.value_or("") + ", " + memory_text(row.kind, row.device) + ": " +
+    lines.add(row.api.value_or("") + ", " + memory_name(row.kind, row.device) + ": " +
               bytes_text(row.live_bytes) + " live in " + count_text(row.live_count) + ", growth " +
               growth_text(row.growth_bytes_per_minute) + ", " + count_text(row.allocations) +
               (row.allocations == 1u ? " allocation" : " allocations") + " since the start, " +
