@@ -35,21 +35,48 @@ export function swatch(colour: string): HTMLElement {
 
 let numbers = 0;
 /** Returns an id that no other element has: `prefix` with a number behind it. */
-export function freshId(prefix: string): string {
+function freshId(prefix: string): string {
   return `${prefix}-${++numbers}`;
+}
+
+/** Makes the text that stands in place of a control on paper. A screen does not show it. */
+function printedText(text: string): HTMLElement {
+  return h('span', { class: 'printed' }, text);
 }
 
 /**
  * Makes a list with a label, of which the user chooses one option. `chosen`: value of the option that is chosen at
- * first. `changed`: is called with the value of each option that the user chooses.
+ * first. `changed`: is called with the value of each option that the user chooses. A printed page shows the text of the
+ * chosen option.
  */
 export function choice(
   label: string, options: { value: string; text: string }[], chosen: string, changed: (value: string) => void,
 ): HTMLElement {
   const id = freshId('choice');
-  const select = h('select', { id, onchange: () => { changed(select.value); } },
-    ...options.map(({ value, text }) => h('option', { value, selected: value === chosen }, text)));
-  return h('div', { class: 'choice' }, h('label', { for: id }, label), select);
+  const textOf = (value: string): string => options.find((option) => option.value === value)?.text ?? '';
+  const printed = printedText(textOf(chosen));
+  const select = h('select', { id, onchange: () => {
+    fill(printed, textOf(select.value));
+    changed(select.value);
+  } }, ...options.map(({ value, text }) => h('option', { value, selected: value === chosen }, text)));
+  return h('div', { class: 'choice' }, h('label', { for: id }, label), select, printed);
+}
+
+/**
+ * Makes a field for a text by which the user searches, with a label. `typed`: is called with the text after each
+ * change. A printed page shows the text, unless it is empty.
+ */
+export function searchField(label: string, typed: (text: string) => void): HTMLElement {
+  const id = freshId('search');
+  const printed = printedText('');
+  const field = h('input', { id, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off', oninput: () => {
+    const text = field.value.trim();
+    fill(printed, text);
+    element.classList.toggle('unused', text === '');
+    typed(field.value);
+  } });
+  const element = h('div', { class: 'choice unused' }, h('label', { for: id }, label), field, printed);
+  return element;
 }
 
 /**

@@ -1,7 +1,7 @@
 // The section about call stacks that hold memory: an icicle, and a table of the allocations below its uppermost bar.
 import { apartByStack } from './apart';
 import type { Maybe, Page, RawReport } from './data';
-import { choice, fill, freshId, h, section, swatch } from './dom';
+import { choice, fill, h, searchField, section, swatch } from './dom';
 import { Icicle } from './icicle';
 import { stackList } from './stack_list';
 import { DataTable } from './table';
@@ -158,13 +158,11 @@ export function stacksSection(page: Page, report: RawReport): HTMLElement {
   const draw = (): void => {
     if (source) icicle.show(treeOf(page, source.rows(grouping), isFolded, source.title));
   };
-  const searchId = freshId('search');
-  const field = h('input', {
-    id: searchId, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off', oninput: () => {
-      const sum = icicle.find(field.value);
-      fill(found, field.value.trim() === '' ? '' : `${bytes(sum)} below marked bars`);
-    },
+  const search = searchField('Search', (text) => {
+    const sum = icicle.find(text);
+    fill(found, text.trim() === '' ? '' : `${bytes(sum)} below marked bars`);
   });
+  search.append(found);
   const fold = h('input', {
     type: 'checkbox', checked: true, onchange: () => {
       isFolded = fold.checked;
@@ -182,7 +180,7 @@ export function stacksSection(page: Page, report: RawReport): HTMLElement {
       grouping = value as Grouping;
       draw();
     }),
-    h('div', { class: 'choice' }, h('label', { for: searchId }, 'Search'), field, found),
+    search,
     h('label', { class: 'check' }, fold, 'Fold frames of libraries'));
   draw();
   return section('stacks', 'Call stacks', hint, controls, legend(), icicle.element, h('h3', {}, 'Allocations below'), table.element);

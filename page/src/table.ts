@@ -1,6 +1,6 @@
 // A table that the user can sort and filter. It shows more rows on demand, and a row can be opened. Arrow keys go from
 // row to row.
-import { fill, freshId, h } from './dom';
+import { fill, h, searchField } from './dom';
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -71,27 +71,14 @@ export class DataTable<Row> {
     this.apply();
   }
 
-  /** Sets the text of the filter, as if the user had typed it. */
-  setFilter(text: string): void {
-    const field = this.element.querySelector('input');
-    if (field) field.value = text;
-    this.text = text;
-    this.apply();
-  }
-
   private filterField(): HTMLElement {
-    const id = freshId('filter');
-    const field = h('input', {
-      id, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off',
-      oninput: () => {
-        clearTimeout(this.timer);
-        this.timer = window.setTimeout(() => {
-          this.text = field.value;
-          this.apply();
-        }, 120);
-      },
+    return searchField('Filter', (text) => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => {
+        this.text = text;
+        this.apply();
+      }, 120);
     });
-    return h('div', { class: 'choice' }, h('label', { for: id }, 'Filter'), field);
   }
 
   private headRow(): HTMLElement {

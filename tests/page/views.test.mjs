@@ -202,6 +202,42 @@ test('a printed page is light and has no controls', async () => {
   });
 });
 
+test('a printed page tells the chosen moment, bytes, grouping and searches', async () => {
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    const lists = [];
+    for (const list of await page.locator('.choice select').all()) {
+      const options = await list.locator('option').allInnerTexts();
+      // The option in the middle is one that is not chosen at first.
+      const chosen = options[Math.ceil((options.length - 1) / 2)];
+      await list.selectOption(chosen);
+      lists.push([await list.locator('xpath=../label').innerText(), chosen]);
+    }
+    assert.deepEqual([...new Set(lists.map(([label]) => label))].sort(), ['By', 'Bytes', 'Moment']);
+    await page.locator('#groups input[type=search]').fill('main');
+    assert.equal(await page.locator('.printed:visible').count(), 0);
+    await page.emulateMedia({ media: 'print' });
+    const printed = await Promise.all((await page.locator('.choice:visible').all()).map((one) => one.innerText()));
+    assert.deepEqual(printed.map((text) => text.replace(/\s+/g, ' ')), [...lists, ['Filter', 'main']].map(([label, chosen]) => `${label} ${chosen}`));
+    assert.equal(await page.locator('select:visible, input[type=search]:visible').count(), 0);
+  });
+});
+
+test('a printed page of many reports tells which one it shows', async () => {
+  await withPage(exported('ranks', ...manyRanks(full, 12)), {}, async (page) => {
+    await page.locator('#ranks tbody button', { hasText: 'rank 7' }).click();
+    await page.emulateMedia({ media: 'print' });
+    assert.match(await page.locator('#which .printed').innerText(), /^rank 7, batch_of_one$/);
+  });
+});
+
+test('no heading stands alone at the foot of a printed page', async () => {
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    await page.emulateMedia({ media: 'print' });
+    const breaks = await page.locator('h2, h3').evaluateAll((headings) => headings.map((heading) => getComputedStyle(heading).breakAfter));
+    assert.deepEqual([...new Set(breaks)], ['avoid']);
+  });
+});
+
 test('a page that was cut short says so', async () => {
   const whole = fs.readFileSync(exported('leak', leak), 'utf8');
   const at = whole.indexOf('id="data">') + 2000;
