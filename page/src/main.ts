@@ -7,7 +7,7 @@ import { factsSection } from './facts';
 import { groupsSection } from './groups';
 import { incidentsPart, type IncidentsPart } from './incidents';
 import { pageData } from './inflate';
-import { ranksSection } from './ranks';
+import { byRank, failedFirst, ranksSection } from './ranks';
 import { slabsSection } from './slabs';
 import { stacksSection } from './stacks';
 import { summarySection } from './summary';
@@ -110,11 +110,14 @@ async function show(page: Page, chosen: number): Promise<void> {
 }
 
 async function start(): Promise<void> {
-  const page = new Page(await pageData());
+  const data = await pageData();
+  // Of two reports, the first one is the earlier one. More reports are those of the processes of a job.
+  const isJob = data.reports.length > 2;
+  const page = new Page(isJob ? { ...data, reports: byRank(data.reports) } : data);
   startTheme(byId('theme'));
   fill(byId('made'), `Made by cuwarden ${page.raw.version}. The page holds all of its data and asks nothing of the network.`);
   if (page.raw.reports.length === 0) fill(byId('content'), h('p', { class: 'loading' }, 'The page has no report in it.'));
-  await show(page, page.raw.reports.length === 2 ? 1 : 0);
+  await show(page, isJob ? failedFirst(page.raw.reports) : page.raw.reports.length - 1);
   // The browser could not find the section that the address names, since it was not made yet.
   if (location.hash.length > 1) goTo(location.hash.slice(1));
   document.documentElement.dataset.ready = 'true';

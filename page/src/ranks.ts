@@ -17,6 +17,35 @@ function verdictOf(report: RawReport): string {
   return incidents.outcome.includes('rescued') ? 'rescued' : '';
 }
 
+/** Returns the reports in the order of their ranks. Reports without a rank follow, in the order in which they were given. */
+export function byRank(reports: RawReport[]): RawReport[] {
+  const rankOf = (report: RawReport): number => report.process.rank ?? Number.MAX_SAFE_INTEGER;
+  return [...reports].sort((one, other) => rankOf(one) - rankOf(other));
+}
+
+/**
+ * Returns the time of the report's first failed request, in milliseconds since 1970; null: no request failed. A time
+ * that is unknown is later than all others.
+ */
+function failedAt(report: RawReport): number | null {
+  const { incidents, process } = report;
+  const times = incidents.outcome.flatMap((outcome, at) => {
+    const time = incidents.time[at] ?? null;
+    return outcome !== 'failed' ? [] : [process.epoch === null || time === null ? Number.MAX_SAFE_INTEGER : process.epoch + time / 1000];
+  });
+  return times.length === 0 ? null : Math.min(...times);
+}
+
+/** Returns the index of the report whose request failed before those of all others; 0: no request failed. */
+export function failedFirst(reports: RawReport[]): number {
+  let first: { at: number; time: number } | null = null;
+  for (const [at, report] of reports.entries()) {
+    const time = failedAt(report);
+    if (time !== null && (first === null || time < first.time)) first = { at, time };
+  }
+  return first?.at ?? 0;
+}
+
 /**
  * Returns the section with a row for each report. `open`: is called with the index of the report that the user chooses.
  */

@@ -47,13 +47,18 @@ export function manyStacks(from, count) {
   return write('many.json', report);
 }
 
-/** Returns the reports of a job with that many ranks. */
+/** Returns the reports of a job with that many ranks. A request of ranks 5 and 2 failed, that of rank 5 first. */
 export function manyRanks(from, count) {
   return Array.from({ length: count }, (_, rank) => {
     const report = read(from);
     Object.assign(report.job, { scheduler: 'slurm', job_id: '4711', rank });
     report.process.pid = 1000 + rank;
-    if (rank !== 5) report.incidents = [];
+    // Rank 2 started a second later than the others, so that its request failed later, though sooner after its start.
+    if (rank === 2) {
+      report.process.start = new Date(Date.parse(report.process.start) + 1000).toISOString();
+      for (const incident of report.incidents) incident.time_ns /= 2;
+    }
+    if (rank !== 5 && rank !== 2) report.incidents = [];
     return write(`rank_${rank}.json`, report);
   });
 }

@@ -149,9 +149,14 @@ test('two reports show their difference', async () => {
 });
 
 test('a job of many ranks has a row for each', async () => {
-  await withPage(exported('ranks', ...manyRanks(full, 12)), {}, async (page) => {
-    assert.equal(await page.locator('#ranks tbody tr').count(), 12);
-    assert.deepEqual(await texts(page, '#ranks .chip.bad'), ['device_full_own']);
+  await withPage(exported('ranks', ...manyRanks(full, 12).sort()), {}, async (page) => {
+    const names = Array.from({ length: 12 }, (_, rank) => `rank ${rank}, batch_of_one`);
+    assert.deepEqual(await texts(page, '#ranks tbody th'), names);
+    assert.deepEqual(await texts(page, '#which option'), names);
+    assert.deepEqual(await texts(page, '#ranks .chip.bad'), ['device_full_own', 'device_full_own']);
+    // The rank whose request failed before those of the others is open.
+    assert.match(await page.locator('#facts .facts').innerText(), /pid 1005/);
+    assert.equal(await page.locator('#which select').evaluate((list) => list.selectedOptions[0].text), names[5]);
     await page.locator('#ranks tbody button', { hasText: 'rank 7' }).click();
     assert.match(await page.locator('#facts .facts').innerText(), /pid 1007/);
   });
