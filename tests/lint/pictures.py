@@ -1,4 +1,4 @@
-"""The pictures of the documents are as new as the page and the reports that they are made of.
+"""The pictures of the documents are there, and as new as the page and the reports that they are made of.
 
     pictures.py SOURCE_ROOT            fails if something has changed since tools/pictures made them
     pictures.py SOURCE_ROOT --write    notes what they are made of now; called by tools/pictures
@@ -10,14 +10,19 @@ from pathlib import Path
 
 
 def made_of(root):
-    """Returns a line for each file that the pictures depend on: its hash and path."""
+    """Returns a line for each picture, and for each file that the pictures depend on: its hash and path."""
+    texts = [path for folder in ("text", "words", "labels") for path in (root / "reporters" / folder).rglob("*")]
     files = [
         *(root / "docs" / "pictures").glob("*.json.xz"),
+        *(root / "docs" / "pictures").glob("*.png"),
         *(root / "page" / "src").iterdir(),
-        *(root / "reporters" / "exports" / "page").glob("*.cpp"),
-        *(root / "reporters" / "text" / "headline").glob("*.cpp"),
+        root / "page" / "build.mjs",
+        root / "page" / "package-lock.json",
+        *(root / "reporters" / "exports" / "page").iterdir(),
+        *texts,
         root / "tools" / "pictures.mjs",
     ]
+    files = [path for path in files if path.is_file() and path.name != "meson.build"]
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in sorted(files)
     )
@@ -34,7 +39,8 @@ def main():
     changed = [line.split("  ")[1] for line in now.splitlines() if line not in noted]
     gone = {line.split("  ")[1] for line in noted} - {line.split("  ")[1] for line in now.splitlines()}
     for path in [*changed, *sorted(gone)]:
-        print(f"{path} has changed since the pictures of the documents were made: run tools/pictures build")
+        event = "has changed" if (root / path).exists() else "is gone"
+        print(f"{path} {event} since the pictures of the documents were made: run tools/pictures build")
     return 1 if changed or gone else 0
 
 
