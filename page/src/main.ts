@@ -111,7 +111,7 @@ async function show(page: Page, chosen: number): Promise<void> {
 
 async function start(): Promise<void> {
   const data = await pageData();
-  // Of two reports, the first one is the earlier one. More reports are those of the processes of a job.
+  // Two reports are compared, the earlier one first. More reports are those of the processes of a job.
   const isJob = data.reports.length > 2;
   const page = new Page(isJob ? { ...data, reports: byRank(data.reports) } : data);
   startTheme(byId('theme'));

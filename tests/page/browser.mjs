@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const { PROGRAMS, CHROMIUM, CUWARDEN, SAMPLES } = process.env;
 const load = createRequire(path.join(PROGRAMS, 'package.json'));
@@ -34,6 +35,13 @@ export function sampleReport(sample, memory = '16GiB') {
     // Samples whose request fails say so by their exit status.
   }
   assert.ok(fs.existsSync(report), `${sample} left no report`);
+  return report;
+}
+/** Unpacks a report of the documents' pictures, which a program on an H200 left; returns its path. */
+export function pictureReport(name) {
+  const packed = fileURLToPath(new URL(`../../docs/pictures/${name}.json.xz`, import.meta.url));
+  const report = path.join(folder, `${name}.json`);
+  fs.writeFileSync(report, execFileSync('xz', ['--decompress', '--stdout', packed], { maxBuffer: 2 ** 28 }));
   return report;
 }
 export const read = (report) => JSON.parse(fs.readFileSync(report, 'utf8'));
@@ -87,7 +95,7 @@ export async function checkWidth(page) {
 const looks = [{ width: 1440, colours: 'light' }, { width: 800, colours: 'dark' }, { width: 390, colours: 'light' }];
 
 /** Fails if the page, with its rows and lists closed or open, is wider than the window, or keeps a person from using it. */
-async function checkLook(page) {
+export async function checkLook(page) {
   await checkWidth(page);
   // Opened rows and lists are read, too.
   for (const closed of await page.locator('button.open[aria-expanded="false"]').all()) if (await closed.isVisible()) { await closed.click(); break; }

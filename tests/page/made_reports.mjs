@@ -47,6 +47,17 @@ export function manyStacks(from, count) {
   return write('many.json', report);
 }
 
+/** Returns a report of a million live allocations, and two million that were freed, made by a thousand stacks. */
+export function millionAllocations(from) {
+  const report = read(manyStacks(from, 1000));
+  for (const group of report.leak_groups) Object.assign(group, { count: 1000, bytes: 256_000 });
+  const [total] = report.totals;
+  Object.assign(total, { allocations: 3_000_000, allocated_bytes: 768_000_000, live_count: 1_000_000, live_bytes: 256_000_000, peak_count: 1_000_000, peak_bytes: 256_000_000 });
+  report.totals = [total];
+  Object.assign(report.leaks, { bytes: 256_000_000, count: 1_000_000 });
+  return write('million.json', report);
+}
+
 /** Returns the reports of a job with that many ranks. A request of ranks 5 and 2 failed, that of rank 5 first. */
 export function manyRanks(from, count) {
   return Array.from({ length: count }, (_, rank) => {
