@@ -19,7 +19,7 @@ let browser = null;
 export async function start() {
   // Chromium's own sandbox needs rights that containers of continuous integration do not give. A GPU
   // that the processor imitates is slower than none.
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--enable-precise-memory-info'] });
 }
 export async function stop() {
   await browser.close();

@@ -58,6 +58,26 @@ export function millionAllocations(from) {
   return write('million.json', report);
 }
 
+/**
+ * Returns a report with a timeline of `count` series, which have 240 spans each, as most series of a report can. `kinds`:
+ * names of the kinds of memory on devices.
+ */
+export function longTimeline(from, count, kinds) {
+  const report = read(from);
+  const spans = 240;
+  const width = Math.ceil(report.process.end_ns / spans);
+  const [device] = report.devices;
+  const on = (at) => Math.floor(at / kinds.length);
+  report.devices = Array.from({ length: on(count - 1) + 1 }, (_, ordinal) => ({ ...device, device: ordinal, uuid: null }));
+  report.timeline = Array.from({ length: count * spans }, (_, row) => {
+    const at = Math.floor(row / spans);
+    const span = row % spans;
+    const bytes = 2 ** 20 * (1 + ((row * 7919) % 1000));
+    return { time_ns: span * width, width_ns: width, device: on(at), kind: kinds[at % kinds.length], max_bytes: bytes, last_bytes: bytes - 2 ** 19 };
+  });
+  return write('timeline.json', report);
+}
+
 /** Returns the reports of a job with that many ranks. A request of ranks 5 and 2 failed, that of rank 5 first. */
 export function manyRanks(from, count) {
   return Array.from({ length: count }, (_, rank) => {

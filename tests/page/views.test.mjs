@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 
 import { exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
-import { hostileReport, manyRanks, manyStacks, markup } from './made_reports.mjs';
+import { hostileReport, manyRanks, markup } from './made_reports.mjs';
 
 let slabs, leak, served, full;
 before(async () => {
@@ -169,19 +169,6 @@ test('markup in names has no effect', async () => {
     assert.ok((await page.locator('#facts').innerText()).includes(markup));
     assert.ok((await texts(page, '#device tbody td')).includes('−3.0 GiB'));
     assert.ok(!(await page.locator('body').innerText()).includes('\u202e'));
-  });
-});
-
-test('a hundred thousand stacks make a small page that can be searched', async (context) => {
-  const file = exported('many', manyStacks(full, 100_000));
-  assert.ok(fs.statSync(file).size <= 3 * 2 ** 20, `${fs.statSync(file).size} bytes`);
-  await withPage(file, {}, async (page) => {
-    const painted = await page.evaluate(() => performance.getEntriesByName('first parts')[0]?.startTime);
-    const memory = await page.evaluate(() => performance.memory?.usedJSHeapSize);
-    context.diagnostic(`${fs.statSync(file).size} bytes, first picture after ${Math.round(painted)} ms, ${words(memory)} of JavaScript`);
-    assert.match(await page.locator('#groups .status').innerText(), /^25 of 100,000 rows/);
-    await page.locator('#groups input').fill('work_1500');
-    await page.waitForFunction(() => /of 100,000\)/.test(document.querySelector('#groups .status').textContent));
   });
 });
 
