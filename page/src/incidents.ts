@@ -3,7 +3,7 @@ import { apartByStack } from './apart';
 import type { Page, RawReport } from './data';
 import { fill, h, section } from './dom';
 import { stackList } from './stack_list';
-import { adviceOf } from './summary';
+import { adviceOf, withShortNames } from './summary';
 import { DataTable } from './table';
 import { bytes, count, location, moment } from './words';
 
@@ -42,7 +42,8 @@ export function incidentsPart(page: Page, report: RawReport): IncidentsPart {
   const holder = h('div', { class: 'holders' });
   const show = (id: number): void => {
     const at = incidents.id.indexOf(id);
-    const notice = report.summary.find((row) => row.incident === id);
+    const told = report.summary.find((row) => row.incident === id);
+    const notice = told && withShortNames(page, report, told);
     const advice = notice && adviceOf(notice);
     fill(holder, h('h3', { tabindex: '-1' }, `Incident ${id}: ${incidents.verdict[at] ?? ''}`),
       notice ? h('p', {}, notice.title) : null, advice === undefined ? null : h('p', { class: 'advice' }, advice),

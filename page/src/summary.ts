@@ -3,7 +3,7 @@ import { apart } from './apart';
 import type { Notice, Page, RawReport } from './data';
 import { h, section } from './dom';
 import { stackList } from './stack_list';
-import { bytes, location } from './words';
+import { bytes, cut, location } from './words';
 
 const tones: Record<Notice['tone'], string> = { bad: 'Look here', warning: 'Note', good: 'All well', plain: '', leak: '' };
 
@@ -15,6 +15,19 @@ function title(notice: Notice): HTMLElement {
   if (mark === undefined) words.append(notice.title);
   else words.append(h('strong', { class: 'marked' }, mark), notice.title.slice(mark.length));
   return words;
+}
+
+/**
+ * Returns the notice with very long names of functions cut, in its title and lines. Call stacks have the whole names.
+ */
+export function withShortNames(page: Page, report: RawReport, row: Notice): Notice {
+  const { holders } = report;
+  const held = row.incident === null ? [] : holders.stack.filter((_, at) => holders.incident[at] === row.incident);
+  const names = new Set([row.stack, ...held].flatMap((stack) => page.stack(stack).map((frame) => frame.short)));
+  // A longer name may have a shorter one in it.
+  const long = [...names].filter((name) => cut(name) !== name).sort((one, other) => other.length - one.length);
+  const shorten = (text: string): string => long.reduce((words, name) => words.replaceAll(name, () => cut(name)), text);
+  return long.length === 0 ? row : { ...row, title: shorten(row.title), lines: row.lines.map(shorten) };
 }
 
 const toDo = 'To do: ';
@@ -86,8 +99,9 @@ function differences(page: Page, leaks: Notice[]): string[] {
  * Returns the section with the sentences. `showIncident`: is called with the id of an incident that the user chooses.
  */
 export function summarySection(page: Page, report: RawReport, showIncident: (id: number) => void): HTMLElement {
-  const rest = report.summary.filter((row) => row.tone !== 'leak');
-  const leaks = report.summary.filter((row) => row.tone === 'leak');
+  const all = report.summary.map((row) => withShortNames(page, report, row));
+  const rest = all.filter((row) => row.tone !== 'leak');
+  const leaks = all.filter((row) => row.tone === 'leak');
   const apartWords = differences(page, leaks);
   const first = rest.shift();
   const list = h('ol', { class: 'notices' });

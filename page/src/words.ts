@@ -80,7 +80,7 @@ export function fileName(path: string): string {
 }
 
 /** Returns the text, cut after 158 characters if it has more than 160. */
-function cut(text: string): string {
+export function cut(text: string): string {
   return text.length > 160 ? `${text.slice(0, 158)}…` : text;
 }
 

@@ -172,6 +172,19 @@ test('markup in names has no effect', async () => {
   });
 });
 
+test('a very long name of a function is cut in sentences, and whole in the call stack', async () => {
+  const report = read(hostileReport(full));
+  await withPage(exported('hostile', write('long.json', report)), {}, async (page) => {
+    const sentences = await texts(page, '#summary p, #incidents .holders > p');
+    for (const sentence of sentences) assert.ok(sentence.length < 700, `a sentence of ${sentence.length} characters`);
+    assert.match(sentences.find((sentence) => sentence.includes('OUT OF MEMORY')), /…$/);
+    await page.locator('#summary .notice.bad > details > summary').click();
+    const whole = report.frames.map((frame) => frame.function).find((name) => name.length > 1000);
+    const shown = await page.locator('#summary .stack').first().evaluate((stack) => stack.textContent);
+    assert.ok(shown.includes(whole));
+  });
+});
+
 test('colours follow the button', async () => {
   await withPage(exported('leak', leak), { colours: 'dark' }, async (page) => {
     const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
