@@ -53,6 +53,9 @@ struct Growth {
   // Number of survivors (live allocations made before survivors_end_ns()) in each of twelve equal
   // parts of the time from first_ns to survivors_end_ns().
   std::array<std::uint64_t, 12> survivors_by_part{};
+  // Time at which the newest survivor outside the last of these parts was made, in ns since the
+  // process's start. 0: there is none.
+  std::uint64_t last_early_survivor_ns = 0;
 
   // Returns the time, in ns since the process's start, before which a live allocation must have
   // been made in order to be a survivor: 1.5 times longest_life_ns before end_ns. 0: none can be
@@ -94,6 +97,14 @@ struct Growth {
     const auto part =
         static_cast<std::size_t>(Wide{birth_ns - first_ns} * parts / (until_ns - first_ns));
     survivors_by_part[std::min(part, parts - 1)] += births;
+    if (part < parts - 1) last_early_survivor_ns = std::max(last_early_survivor_ns, birth_ns);
+  }
+  // Returns the number of survivors that were made in the last part of survivors_by_part, if the
+  // group is a burst and they are at most an eighth of all; otherwise 0. They are just old enough,
+  // and were probably in use at the end.
+  constexpr std::uint64_t late_after_burst() const {
+    const std::uint64_t late = survivors_by_part.back();
+    return late <= survivors / 8 && name() == "burst" ? late : 0;
   }
   // True if there are at least four live allocations, made in at least three quarters (of four)
   // of the time from first_ns to end_ns.

@@ -153,6 +153,10 @@ struct LeakGroup {
   // the program marked four steps or more, and the group did not grow on after the last one, steps
   // are judged instead of times. Null: the end of a context released the allocations.
   Text growth;
+  // Number of survivors, by which `growth` is judged, without a few late ones of a burst, and time
+  // at which the newest was made, in ns since the process's start. Null: the end of a context
+  // released the group, or an older report. The time is also null without a survivor or by steps.
+  Figure survivors, last_survivor_ns;
   // Number of the program's step in which the group's oldest live allocation was made; 0: before
   // the first step. Null: `growth` was judged by times, or the end of a context released the group.
   Figure first_step;
@@ -161,8 +165,7 @@ struct LeakGroup {
   // `growth` is not "growing", or was judged by times.
   Figure growth_bytes_per_step;
   // Named steps in which the group's live allocations were made, most bytes first. Steps of one
-  // name are one row. Empty: there are none, the end of a context released the group, or the report
-  // is older than this field.
+  // name are one row. Empty: none, the end of a context released the group, or an older report.
   std::vector<NamedStep> named_steps;
   // Growth in bytes per minute: bytes of the group's live allocations that were made in the last
   // three quarters of the growth's time, divided by the minutes of those quarters. This time runs
@@ -175,33 +178,30 @@ struct LeakGroup {
   // Result of the search for pointers to the group's live allocations (struct PointerSearch).
   // "lost": no pointer to at least one of them was found. "interior": none is lost, but one has
   // only pointers into its middle. "unknown": neither holds, and the search left one open.
-  // "reachable": pointers to all were found. Allocations made after the search do not count. Null:
-  // no search was made, or the report is older than this field.
+  // "reachable": pointers to all were found. Allocations made later do not count. Null: no search.
   Text reachability;
-  // Number and bytes of allocations to which the search found no pointer; null: no search was made.
-  Figure lost_count, lost_bytes;
-  // Number and bytes of allocations with pointers only behind their start; null: no search made.
-  Figure interior_count, interior_bytes;
-  // Number and bytes of allocations to whose start a pointer was found; null: no search was made.
-  Figure reachable_count, reachable_bytes;
-  // Number and bytes of allocations that the search left open; null: no search was made.
-  Figure unknown_count, unknown_bytes;
+  // Number and bytes of allocations to which the search found no pointer (lost), only pointers
+  // behind their start (interior), or one to their start (reachable), and of those that it left
+  // open (unknown). Null: no search was made.
+  Figure lost_count, lost_bytes, interior_count, interior_bytes;
+  Figure reachable_count, reachable_bytes, unknown_count, unknown_bytes;
   Text released_by;         // "context": the end of their context released them; null: still live
   bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
   Text example_address;     // address, in hexadecimal, of one of the group's live allocations
-  // Number of handles of virtual memory (cuMemCreate) that were not released and are mapped at no
-  // address. Null: the group is of another kind, the end of a context released it, or the report is
-  // older than this field.
+  // Number of handles of virtual memory (cuMemCreate) that are neither released nor mapped. Null:
+  // another kind of memory, the end of a context released the group, or an older report.
   Figure unmapped_count;
   CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
-                  module, allocations, growth, first_step, growth_bytes_per_step, named_steps,
-                  growth_bytes_per_minute, count_by_quarter, reachability, lost_count, lost_bytes,
-                  interior_count, interior_bytes, reachable_count, reachable_bytes, unknown_count,
-                  unknown_bytes, released_by, suppressed, example_address, unmapped_count)
-  CUWARDEN_MAY_LACK(fingerprint, where, first_step, growth_bytes_per_step, named_steps,
-                    growth_bytes_per_minute, count_by_quarter, reachability, lost_count, lost_bytes,
-                    interior_count, interior_bytes, reachable_count, reachable_bytes, unknown_count,
-                    unknown_bytes, example_address, unmapped_count)
+                  module, allocations, growth, survivors, last_survivor_ns, first_step,
+                  growth_bytes_per_step, named_steps, growth_bytes_per_minute, count_by_quarter,
+                  reachability, lost_count, lost_bytes, interior_count, interior_bytes,
+                  reachable_count, reachable_bytes, unknown_count, unknown_bytes, released_by,
+                  suppressed, example_address, unmapped_count)
+  CUWARDEN_MAY_LACK(fingerprint, where, survivors, last_survivor_ns, first_step,
+                    growth_bytes_per_step, named_steps, growth_bytes_per_minute, count_by_quarter,
+                    reachability, lost_count, lost_bytes, interior_count, interior_bytes,
+                    reachable_count, reachable_bytes, unknown_count, unknown_bytes, example_address,
+                    unmapped_count)
 };
 
 // The search for pointers to live allocations in the process's memory.

@@ -25,17 +25,21 @@ namespace {
 constexpr std::size_t most_leak_lines = 24;
 
 // Returns words for how often an allocation of a growing group is never freed; empty: no other is
-// freed, or most are.
+// freed, or most are. Young allocations do not count, since most may still have been in use.
 std::string share_of(const model::LeakGroup& group) {
-  const std::uint64_t left = group.count.value_or(0), made = group.allocations.value_or(0);
-  if (left == 0 || made < 2 * left) return "";
-  return ", 1 in " + human_count((made + left / 2) / left) + " is never freed";
+  const std::uint64_t live = group.count.value_or(0);
+  const std::uint64_t kept = std::min(group.survivors.value_or(live), live);
+  const std::uint64_t made = group.allocations.value_or(0), young = live - kept;
+  if (kept == 0 || made < young + 2 * kept) return "";
+  return ", 1 in " + human_count((made - young + kept / 2) / kept) + " is never freed";
 }
 
 // Returns words for a group of many survivors that were made in a part of the time.
 std::string burst_of(const model::LeakGroup& group) {
-  const std::uint64_t first = group.first_ns.value_or(0), last = group.last_ns.value_or(0);
-  return "burst: " + human_count(group.count.value_or(0)) +
+  const std::uint64_t first = group.first_ns.value_or(0);
+  const std::uint64_t last =
+      std::max(group.last_survivor_ns.value_or(group.last_ns.value_or(0)), first);
+  return "burst: " + human_count(group.survivors.value_or(group.count.value_or(0))) +
          (last == first ? " at one moment" : " in " + human_time(last - first)) + ", then none";
 }
 

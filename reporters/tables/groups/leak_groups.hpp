@@ -2,6 +2,7 @@
 // only the end of their context released.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -90,6 +91,15 @@ struct LeakGroup {
 template <class Row>
 void set_growth(const LeakGroup& group, Row& row) {
   row.growth = group.judged_growth().name();
+  // by_step has survivors alone. Records of a process that still runs may be more than its groups
+  // count.
+  const bool has_times = !group.is_judged_by_steps();
+  const std::uint64_t late = has_times ? group.growth.late_after_burst() : 0;
+  const std::uint64_t survivors = has_times ? group.growth.survivors - late : group.by_step.count;
+  row.survivors = std::min(survivors, group.count);
+  if (has_times && survivors != 0)
+    row.last_survivor_ns =
+        late != 0 ? group.growth.last_early_survivor_ns : group.growth.last_survivor_ns;
   if (group.judged_growth().growing())
     row.growth_bytes_per_minute = group.growth.bytes_per_minute();
   if (!group.is_judged_by_steps()) return;

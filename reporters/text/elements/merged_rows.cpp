@@ -109,6 +109,8 @@ std::vector<model::LeakGroup> merged_blocks(const IndexedReport& report) {
     block.last_ns = site.last_ns;
     block.allocations = site.allocations;
     block.growth = site.growth;
+    block.survivors = site.survivors;
+    block.last_survivor_ns = site.last_survivor_ns;
     block.first_step = site.first_step;
     block.growth_bytes_per_step = site.growth_bytes_per_step;
     block.growth_bytes_per_minute = site.growth_bytes_per_minute;

@@ -61,6 +61,7 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
   add_up(&Row::count);
   add_up(&Row::bytes);
   if constexpr (requires { &Row::allocations; }) add_up(&Row::allocations);
+  if constexpr (requires { &Row::survivors; }) add_up(&Row::survivors);
   if constexpr (requires { &Row::unmapped_count; }) add_up(&Row::unmapped_count);
   if constexpr (requires { &Row::lost_count; }) {
     for (const auto figure :
@@ -99,6 +100,12 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
         merged.first_ns = std::min(merged.first_ns.value_or(UINT64_MAX), *row->first_ns);
       if (row->last_ns) merged.last_ns = std::max(merged.last_ns.value_or(0), *row->last_ns);
     }
+  }
+  if constexpr (requires { &Row::last_survivor_ns; }) {
+    for (const Row* row : rows)
+      if (row->last_survivor_ns)
+        merged.last_survivor_ns =
+            std::max(merged.last_survivor_ns.value_or(0), *row->last_survivor_ns);
   }
   if constexpr (requires { &Row::count_by_quarter; }) judge_growth(report, rows, merged);
 }
