@@ -144,6 +144,20 @@ def test_the_archive_has_the_licences_of_what_is_inside(archives, tmp_path):
         assert text in (top / "share/doc/cuwarden/licences" / name).read_text(), name
 
 
+def test_the_suppressions_of_the_archive_are_read_without_complaint(root):
+    supp = "/opt/cuwarden/share/cuwarden/suppressions/cuda-libraries.supp"
+    done = bare_root.run(
+        root,
+        f"/opt/cuwarden/bin/cuwarden run --simulate 4GiB --report r.json --suppressions {supp}"
+        f" -- /opt/cuwarden/{SAMPLE}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a suppression is" not in done.stderr and "no suppressions" not in done.stderr
+    assert "leak:^cublasCreate_v2$ matched nothing" in done.stderr
+    patterns = [rule["pattern"] for rule in json.loads((root / "tmp/r.json").read_text())["suppressions"]]
+    assert "^ncclCommInitRank$" in patterns
+
+
 def test_the_python_helper_of_the_archive_runs_a_script(archives, tmp_path):
     top = unpacked(archives[0], tmp_path / "archive")
     script = tmp_path / "script.py"

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,30 @@ TEST(Suppressions, look_at_function_file_and_module_of_each_frame) {
   EXPECT_EQ(rule({"^main$", "^Cache"}), 0u);
   EXPECT_EQ(rule({"none"}), std::nullopt);
   EXPECT_EQ(rule({}), std::nullopt);
+}
+
+// The file that is installed beside the command.
+TEST(Suppressions, for_cudas_libraries_are_valid_and_each_matches_its_function) {
+  std::ifstream file(LIBRARY_SUPPRESSIONS);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> errors;
+  const std::vector<std::string> patterns = parse_suppressions(text, LIBRARY_SUPPRESSIONS, errors);
+  EXPECT_TRUE(errors.empty()) << errors.front();
+  const std::vector<std::string> functions = {
+      "cublasCreate_v2",        "cublasLtCreate",   "cudnnCreate",    "cusolverDnCreate",
+      "cusolverSpCreate",       "cusolverMgCreate", "cusparseCreate", "ncclCommInitRank",
+      "ncclCommInitRankConfig", "ncclCommInitAll"};
+  ASSERT_EQ(patterns.size(), functions.size());
+  for (std::size_t line = 0; line < functions.size(); ++line) {
+    const std::vector<NamedFrame> frames = {
+        {.path = "/opt/libone.so.1"},
+        {.path = "/opt/libone.so.1", .function = functions[line]},
+        {.path = "/opt/app", .function = "main"}};
+    EXPECT_EQ(Suppressions(patterns).rule_for(frames), line) << functions[line];
+  }
+  const std::vector<NamedFrame> use = {
+      {.path = "/opt/libcublas.so.13", .function = "cublasSgemm_v2"}};
+  EXPECT_EQ(Suppressions(patterns).rule_for(use), std::nullopt) << "no line hides a whole library";
 }
 
 }  // namespace
