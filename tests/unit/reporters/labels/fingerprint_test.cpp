@@ -74,6 +74,23 @@ TEST(Fingerprints, do_not_depend_on_what_a_build_a_run_or_a_machine_changes) {
     EXPECT_EQ(fingerprint({pair.one}), fingerprint({pair.other})) << pair.reason;
 }
 
+// Debug information has the bare name of a function in an anonymous namespace.
+TEST(Fingerprints, do_not_depend_on_debug_information) {
+  struct Pair {
+    const char *with_debug, *without;
+  };
+  const Pair pairs[] = {
+      {"process", "(anonymous namespace)::process(int)"},
+      {"process", "cache::(anonymous namespace)::process(int) [clone .part.0]"},
+      {"fill<int>", "void (anonymous namespace)::fill<int>(cache::Key)"},
+      {"insert", "(anonymous namespace)::Cache::insert(int)"},
+      {"operator()", "(anonymous namespace)::run()::{lambda(int)#1}::operator()(int) const"}};
+  for (const Pair& pair : pairs)
+    EXPECT_EQ(fingerprint({frame_of("app", pair.with_debug)}),
+              fingerprint({frame_of("app", pair.without)}))
+        << pair.without;
+}
+
 TEST(Fingerprints, differ_for_other_functions_modules_kinds_and_callers) {
   const Frames frames = {frame_of("liba.so", "n::f()"), frame_of("app", "main")};
   std::unordered_set<std::string> different = {
