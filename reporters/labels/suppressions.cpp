@@ -101,12 +101,26 @@ std::string_view Suppressions::bare_name(const NamedFrame& frame) {
   return known->second;
 }
 
+namespace {
+
+// Returns the last part of a name_alone() that has an anonymous namespace, as debug information
+// gives it; empty for other names.
+std::string_view last_part_of_nameless(std::string_view bare) {
+  if (bare.find("{nameless}::") == bare.npos) return {};
+  return bare.substr(bare.rfind("::") + 2);
+}
+
+}  // namespace
+
 std::optional<std::size_t> Suppressions::rule_for(std::span<const NamedFrame> frames) {
   if (patterns_.empty()) return std::nullopt;
   std::size_t first = patterns_.size();
-  for (const NamedFrame& frame : frames)
-    for (const std::string_view text : {frame.function, bare_name(frame), frame.file, frame.path})
+  for (const NamedFrame& frame : frames) {
+    const std::string_view bare = bare_name(frame);
+    for (const std::string_view text :
+         {frame.function, bare, last_part_of_nameless(bare), frame.file, frame.path})
       first = std::min(first, first_in(text));
+  }
   return first == patterns_.size() ? std::nullopt : std::optional(first);
 }
 

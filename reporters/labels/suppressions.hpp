@@ -37,8 +37,8 @@ class Suppressions {
 
   // Returns the index of the first pattern that occurs in the function, the source file or the
   // module's path of any frame; null: no pattern does. Functions are looked at with and without
-  // their template arguments and parameters. `frames`: a call stack; its texts must live as long as
-  // this object.
+  // their template arguments and parameters, and those in anonymous namespaces also by the last
+  // part of their names. `frames`: a call stack; its texts must live as long as this object.
   std::optional<std::size_t> rule_for(std::span<const NamedFrame> frames);
 
   // Returns the patterns that the constructor was given.

@@ -85,6 +85,14 @@ TEST(Suppressions, look_at_function_file_and_module_of_each_frame) {
   EXPECT_EQ(rule({}), std::nullopt);
 }
 
+TEST(Suppressions, with_bare_names_match_functions_in_anonymous_namespaces) {
+  const std::vector<NamedFrame> hidden = {
+      {.path = "app", .function = "cache::(anonymous namespace)::process(int)"}};
+  const std::vector<NamedFrame> other = {{.path = "app", .function = "cache::process(int)"}};
+  EXPECT_EQ(Suppressions({"^process$"}).rule_for(hidden), 0u);
+  EXPECT_EQ(Suppressions({"^process$"}).rule_for(other), std::nullopt);
+}
+
 // The file that is installed beside the command.
 TEST(Suppressions, for_cudas_libraries_are_valid_and_each_matches_its_function) {
   std::ifstream file(LIBRARY_SUPPRESSIONS);
