@@ -205,6 +205,8 @@ class Arena::Meshing {
   bool make_targets(const Candidate&) noexcept;
   void drop(Target&) noexcept;
   void give_up_targets() noexcept;
+  // False if take_old() would fail at once, without asking the driver.
+  bool may_take_old(const Candidate&) const noexcept;
   // Retains the handle of the memory that the candidate has. Maps that memory at scratch addresses,
   // too, if it is exchanged before the copies. Returns false, with nothing retained or mapped, if
   // the driver refuses or no scratch addresses are left. Returns true at once if this was done
@@ -219,7 +221,7 @@ class Arena::Meshing {
   // Makes the candidate ready to be moved, by make_targets() and take_old(). Returns false if one
   // of them fails.
   bool prepare(Candidate& candidate) noexcept {
-    return make_targets(candidate) && take_old(candidate);
+    return may_take_old(candidate) && make_targets(candidate) && take_old(candidate);
   }
   // True if the target is memory that the arena had before this pass of meshing, and that no pages
   // of addresses share so far.

@@ -40,14 +40,19 @@ bool Arena::Meshing::take_scratch() noexcept {
   return false;
 }
 
+bool Arena::Meshing::may_take_old(const Candidate& candidate) const noexcept {
+  return candidate.old.handle != 0 || !candidate.exchanges_first() ||
+         (!maps_no_more_ &&
+          used_scratch_bytes_ + arena_.run(candidate.run).bytes() <= scratch_bytes_);
+}
+
 bool Arena::Meshing::take_old(Candidate& candidate) noexcept {
   OldMemory& old = candidate.old;
   if (old.handle != 0) return true;
   const Run& run = arena_.run(candidate.run);
   const bool is_mapped = candidate.exchanges_first();
   const OldMemory taken{.at = is_mapped ? scratch_ + used_scratch_bytes_ : 0, .bytes = run.bytes()};
-  if (is_mapped && (maps_no_more_ || used_scratch_bytes_ + taken.bytes > scratch_bytes_))
-    return false;
+  if (!may_take_old(candidate)) return false;
   if (real_.cuMemRetainAllocationHandle(
           &old.handle, reinterpret_cast<void*>(arena_.address_of(run.first))) != CUDA_SUCCESS) {
     old = {};
