@@ -26,6 +26,7 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
     for (std::uint32_t i = 0; i < most; ++i) {
       Thread& row = threads_[(first + i) % most];
       std::int32_t there = row.id.load(std::memory_order_relaxed);
+      if (there == of_parent) continue;
       if (there != 0 && there != mine && !(of_the_dead && thread_has_ended(there))) continue;
       if (!row.id.compare_exchange_strong(there, mine)) continue;
       if (row.calls.load(std::memory_order_relaxed) != 0) was_left_.store(true);
@@ -58,17 +59,18 @@ bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) no
          comes_to_zero(common_calls_, [] { return false; });
 }
 
-// The calling thread may be inside a call, such as the first one of the child: its calls return,
-// and are subtracted then.
+// The child's threads may be inside calls, such as the first one of the child: these calls return,
+// and are subtracted then. The thread that has forked may still use a row under its id in the
+// parent. So no other thread gets a row that the parent's threads had.
 void CallingThreads::forked() noexcept {
   for (Thread& thread : threads_) {
-    if (thread.id.load(std::memory_order_relaxed) == 0) continue;
+    const std::int32_t id = thread.id.load(std::memory_order_relaxed);
     if (&thread == own_) {
       thread.id.store(own_thread_id(), std::memory_order_relaxed);
-    } else {
+    } else if (id > 0 && thread_has_ended(id)) {
       thread.calls.store(0, std::memory_order_relaxed);
       thread.submissions.store(0, std::memory_order_relaxed);
-      thread.id.store(0, std::memory_order_relaxed);
+      thread.id.store(of_parent, std::memory_order_relaxed);
     }
   }
   common_calls_.store(0, std::memory_order_relaxed);

@@ -16,6 +16,8 @@ namespace cuwarden::driver {
 // Counts, for each thread of the process, the calls of the CUDA driver that have not returned.
 class CallingThreads {
  public:
+  // Thread::id of counters that a thread of the process had which forked this one.
+  static constexpr std::int32_t of_parent = -1;
   // Most threads that can have counters of their own at a time, for their calls of the driver.
   // Further threads share one common counter.
   static constexpr std::size_t most = 1024;
@@ -32,7 +34,7 @@ class CallingThreads {
     // 1.
     std::atomic<std::uint32_t> submissions{0};
     // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
-    // thread had them yet.
+    // thread had them yet. `of_parent`: a thread of the process that forked this one had them.
     std::atomic<std::int32_t> id{0};
   };
 
@@ -75,9 +77,9 @@ class CallingThreads {
   // Stops waiting and returns false if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
-  // Forgets all threads but the calling one, which keeps its counters. The common counter, of
-  // threads that have none of their own, becomes 0. Clears device_is_lost. To be called in a forked
-  // child, which has no other threads.
+  // Forgets the parent's threads. Threads of this process keep their counters. The common counter,
+  // of threads that have none of their own, becomes 0. Clears device_is_lost. To be called in a
+  // forked child.
   void forked() noexcept;
 
   // Calls visit(thread) once for each Thread, which is the set of counters of one thread; also for

@@ -117,6 +117,26 @@ TEST(CallingThreadsTest, a_call_in_which_a_forked_child_begins_ends_as_others) {
   }));
 }
 
+TEST(CallingThreadsTest, calls_of_other_threads_of_a_forked_child_stay_counted) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::atomic<int> stage{0};
+    std::thread other([&] {
+      DriverCall call;
+      stage = 1;
+      stage.notify_all();
+      stage.wait(1);
+      call.returned(CUDA_SUCCESS);
+    });
+    stage.wait(0);
+    calling_threads.forked();
+    const bool was_inside = !all_outside();
+    stage = 2;
+    stage.notify_all();
+    other.join();
+    return was_inside && all_outside();
+  }));
+}
+
 TEST(CallingThreadsTest, a_call_without_a_slot_in_which_a_forked_child_begins_ends_as_others) {
   EXPECT_TRUE(holds_in_child([] {
     std::vector<std::thread> threads;
