@@ -52,6 +52,7 @@ void PythonStacks::note(std::uint32_t native, std::uint32_t generation, bool is_
 }
 
 bool PythonStacks::read(std::uint64_t state, python::FrameChain& chain) noexcept {
+  has_run_.store(true, relaxed);
   if (python_->read(state, chain)) return true;
   if (python_->is_implausible() && !was_told_.load(relaxed) && !was_told_.exchange(true))
     process_->python_not_read(python_->layout().version);

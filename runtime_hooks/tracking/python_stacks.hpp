@@ -35,11 +35,21 @@ class PythonStacks {
     if (is_initialized_ == nullptr) return false;
     if (is_initialized_() == 0) return was_running_.load(std::memory_order_relaxed);
     was_running_.store(true, std::memory_order_relaxed);
+    has_run_.store(true, std::memory_order_relaxed);
     return false;
   }
   // Makes interpreter_has_ended() return false, until a call of it finds the interpreter running
   // and a later one finds that it has ended.
   void forget_interpreters_end() noexcept { was_running_.store(false, std::memory_order_relaxed); }
+  // True if an interpreter that ran at an earlier call of this function, of
+  // interpreter_has_ended() or of read() does not run now. forget_interpreters_end() does not
+  // change this.
+  bool interpreter_is_gone() noexcept {
+    if (is_initialized_ == nullptr) return false;
+    if (is_initialized_() == 0) return has_run_.load(std::memory_order_relaxed);
+    has_run_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   // Result of runs(): tells if the calling thread runs the Python frames of its state in the
   // interpreter. The thread may have handed the state to another thread.
   enum class Runs : std::uint8_t {
@@ -103,6 +113,7 @@ class PythonStacks {
   // no interpreter.
   int (*is_initialized_)() = nullptr;
   std::atomic<bool> was_running_{false};  // true once the interpreter was found running
+  std::atomic<bool> has_run_{false};      // true once was_running_ was true
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

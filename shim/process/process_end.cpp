@@ -67,7 +67,7 @@ void Process::find_lost(int status, const void* frame) noexcept {
 [[gnu::noinline]] void Process::interpreter_ends() noexcept {
   __builtin_unwind_init();
   hooks::Session* const session = get().session_if_recording();
-  if (session == nullptr || is_confined()) return;
+  if (session == nullptr || is_confined_unnoticed()) return;
   const ErrnoGuard keep;
   const Uncancelled whole;
   const void* const frame = __builtin_frame_address(0);

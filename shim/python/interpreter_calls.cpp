@@ -36,24 +36,6 @@ void* import_module(const PythonModule& module) {
   return made;
 }
 
-// Suspends the program's trace and profile functions for a scope, where the interpreter can do so.
-class Untraced {
- public:
-  Untraced() {
-    if (python.enter_tracing == nullptr || python.leave_tracing == nullptr) return;
-    thread_ = python.thread_state();
-    if (thread_ != nullptr) python.enter_tracing(thread_);
-  }
-  ~Untraced() {
-    if (thread_ != nullptr) python.leave_tracing(thread_);
-  }
-  Untraced(const Untraced&) = delete;
-  Untraced& operator=(const Untraced&) = delete;
-
- private:
-  void* thread_ = nullptr;
-};
-
 // Clears the exception that is set if it is of one of these classes. Returns true if it was.
 bool clear_if(std::initializer_list<void**> classes) {
   for (void** const type : classes) {

@@ -43,6 +43,10 @@ bool read(const LoadedObject& object, PythonFunctions& found) {
          find_in(found.memory_error, object, "PyExc_MemoryError") &&
          find_in(found.sys_object, object, "PySys_GetObject") &&
          find_in(found.set_sys_object, object, "PySys_SetObject") &&
+         find_in(found.interpreter, object, "PyInterpreterState_Get") &&
+         find_in(found.main_interpreter, object, "PyInterpreterState_Main") &&
+         find_in(found.give_lock, object, "PyEval_SaveThread") &&
+         find_in(found.take_lock, object, "PyEval_RestoreThread") &&
          find_in(found.thread_state, object, "PyThreadState_Get");
 }
 

@@ -28,6 +28,10 @@ struct PythonFunctions {
   void* (*sys_object)(const char*);                     // PySys_GetObject: borrowed
   int (*set_sys_object)(const char*, void*);            // PySys_SetObject
   void* (*thread_state)();                              // PyThreadState_Get
+  void* (*interpreter)();                               // PyInterpreterState_Get
+  void* (*main_interpreter)();                          // PyInterpreterState_Main
+  void* (*give_lock)();                                 // PyEval_SaveThread
+  void (*take_lock)(void*);                             // PyEval_RestoreThread
   void (*enter_tracing)(void*);  // PyThreadState_EnterTracing; null before Python 3.11
   void (*leave_tracing)(void*);  // PyThreadState_LeaveTracing; null before Python 3.11
 };
@@ -39,5 +43,24 @@ extern PythonFunctions python;
 // Returns false if there is none, or if another thread is just finding it. All threads may call it
 // at any time.
 bool find_python() noexcept;
+
+// Suspends the program's trace and profile functions for a scope, where the interpreter can do so.
+// To be made by a thread that holds the interpreter's lock.
+class Untraced {
+ public:
+  Untraced() {
+    if (python.enter_tracing == nullptr || python.leave_tracing == nullptr) return;
+    thread_ = python.thread_state();
+    if (thread_ != nullptr) python.enter_tracing(thread_);
+  }
+  ~Untraced() {
+    if (thread_ != nullptr) python.leave_tracing(thread_);
+  }
+  Untraced(const Untraced&) = delete;
+  Untraced& operator=(const Untraced&) = delete;
+
+ private:
+  void* thread_ = nullptr;  // the calling thread's state; null if nothing is suspended
+};
 
 }  // namespace cuwarden::shim

@@ -180,15 +180,22 @@ void free_probes(hooks::Session& session, const Wanted& wanted,
   probes.reset();
 }
 
-// Searches for allocations that were made at the ledger's time `since_ns` or later. `is_late`: true
-// if memory that held pointers is freed already.
-void search(hooks::Session& session, const void* frame, bool may_ask_driver, std::uint64_t since_ns,
-            bool is_late) noexcept {
+// Stores how a search ended. `is_second`: true if it was only for allocations that were made after
+// an earlier search; a failure of that one stays stored.
+void note(hooks::Session& session, ReachSearch outcome, bool is_second = false) noexcept {
+  std::atomic<std::uint64_t>& noted = session.ledger.header().reach_search;
+  const auto first = static_cast<ReachSearch>(noted.load(std::memory_order_relaxed));
+  if (is_second && first != ReachSearch::not_made && first != ReachSearch::complete) return;
+  noted.store(static_cast<std::uint64_t>(outcome), std::memory_order_relaxed);
+}
+
+// Searches for allocations that were made at the ledger's time `since_ns` or later; 0: for all.
+void search(hooks::Session& session, const void* frame, bool may_ask_driver,
+            std::uint64_t since_ns) noexcept {
   const ReachabilityMode mode = search_mode.load(std::memory_order_relaxed);
   ledger::Header& header = session.ledger.header();
-  const auto note_outcome = [&](ReachSearch outcome) {
-    header.reach_search.store(static_cast<std::uint64_t>(outcome), std::memory_order_relaxed);
-  };
+  const bool is_second = since_ns != 0;
+  const auto note_outcome = [&](ReachSearch outcome) { note(session, outcome, is_second); };
   if (mode == ReachabilityMode::off) return note_outcome(ReachSearch::switched_off);
   const std::uint64_t begun_ns = now_ns();
   std::uint64_t probes_ns = 0;
@@ -197,7 +204,7 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver, std
     const auto reader = ledger::Reader::open(session.ledger.bytes(), error);
     if (!reader) return;
     Wanted wanted = wanted_of(*reader, since_ns);
-    if (wanted.blocks.empty() && since_ns != 0) return;
+    if (wanted.blocks.empty() && is_second) return;
     reachability::FoundPointers found;
     if (wanted.blocks.empty()) {
       found.outcome = ReachSearch::complete;
@@ -221,7 +228,8 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver, std
         found.outcome = ReachSearch::no_memory;
         found.reach.assign(search.allocations, Reach::unknown);
       }
-      if (is_late && doubt_lost(found) && found.outcome == ReachSearch::complete)
+      if (session.sites.interpreter_is_gone() && doubt_lost(found) &&
+          found.outcome == ReachSearch::complete)
         found.outcome = ReachSearch::interpreter_ended;
       free_probes(session, wanted, probes);
       store(session.ledger, *reader, wanted, found);
@@ -229,12 +237,14 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver, std
     log_debug(
         formatted("searched {} MiB for pointers in {} passes; {} us went to blocks of the driver's",
                   found.scanned_bytes >> 20, found.passes, probes_ns / 1000));
-    header.reach_scanned_bytes.store(found.scanned_bytes, std::memory_order_relaxed);
+    if (!is_second) header.reach_scanned_bytes.store(0, std::memory_order_relaxed);
+    header.reach_scanned_bytes.fetch_add(found.scanned_bytes, std::memory_order_relaxed);
     note_outcome(found.outcome);
   } catch (...) {
     note_outcome(ReachSearch::no_memory);
   }
-  header.reach_ns.store(now_ns() - begun_ns, std::memory_order_relaxed);
+  if (!is_second) header.reach_ns.store(0, std::memory_order_relaxed);
+  header.reach_ns.fetch_add(now_ns() - begun_ns, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -244,15 +254,21 @@ void begin_searches(hooks::Session& session, ReachabilityMode mode) noexcept {
   searched_until_ns.store(0, std::memory_order_relaxed);
   is_searching.store(false, std::memory_order_relaxed);
   // Notes that the interpreter runs, if it does.
-  session.sites.interpreter_has_ended();
+  session.sites.interpreter_is_gone();
 }
 
+// A process may go on for long without its interpreter. The results of a search long ago say little
+// then.
 void find_lost_allocations(hooks::Session& session, const void* frame,
                            bool may_ask_driver) noexcept {
-  if (is_searching.exchange(true)) return;
-  const std::uint64_t since_ns = searched_until_ns.load(std::memory_order_relaxed);
-  search(session, frame, may_ask_driver, since_ns,
-         since_ns == 0 && session.sites.interpreter_has_ended());
+  constexpr std::uint64_t longest_end_ns = 10'000'000'000;
+  if (is_searching.exchange(true)) {
+    note(session, ReachSearch::out_of_time);
+    return;
+  }
+  std::uint64_t since_ns = searched_until_ns.load(std::memory_order_relaxed);
+  if (since_ns != 0 && session.ledger.time.now_ns() - since_ns > longest_end_ns) since_ns = 0;
+  search(session, frame, may_ask_driver, since_ns);
   is_searching.store(false);
 }
 
@@ -260,7 +276,7 @@ void find_lost_in_interpreter(hooks::Session& session, const void* frame,
                               bool may_ask_driver) noexcept {
   if (is_searching.exchange(true)) return;
   const std::uint64_t begun_ns = session.ledger.time.boundary();
-  search(session, frame, may_ask_driver, 0, false);
+  search(session, frame, may_ask_driver, 0);
   searched_until_ns.store(begun_ns, std::memory_order_relaxed);
   is_searching.store(false);
 }

@@ -18,8 +18,8 @@ void begin_searches(hooks::Session&, ReachabilityMode mode) noexcept;
 // `may_ask_driver`: false if the driver must not be called now. To be called inside an OwnWork (a
 // scope of cuwarden's own work).
 //
-// Allocations that find_lost_in_interpreter() has searched for keep its results. If a Python
-// interpreter has ended without that search, no allocation is stored as lost: the interpreter has
+// Allocations that find_lost_in_interpreter() has searched for less than 10 s ago keep its results.
+// If a Python interpreter has ended, no other allocation is stored as lost: the interpreter has
 // freed its objects, and the pointers in them.
 void find_lost_allocations(hooks::Session&, const void* frame, bool may_ask_driver) noexcept;
 

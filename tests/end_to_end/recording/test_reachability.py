@@ -76,11 +76,13 @@ if "forked" in sys.argv:
 @pytest.mark.parametrize("how", ["plain", "late", "forked"])
 def test_memory_is_searched_before_python_frees_its_objects(workspace, how):
     run = workspace.run_both(["python3", "-c", PYTHON, how])
-    assert run.report["pointer_search"]["is_complete"], run.report["pointer_search"]
+    assert run.report["pointer_search"]["is_complete"] == (how != "late"), run.report["pointer_search"]
     sums = found_by_function(run.report)
     assert +sums["held"] == {"reachable": 16}, sums
-    # A function of atexit that was registered before the first CUDA call runs after the search.
-    assert +sums["lost"] == {"lost": 2 if how == "late" else 1}, sums
+    # A function of atexit that was registered before the first CUDA call runs after the search. An
+    # object that Python has freed may have held what the function allocated.
+    late = {"unknown": 1} if how == "late" else {}
+    assert +sums["lost"] == {"lost": 1, **late}, sums
 
 
 def test_nothing_is_called_lost_after_python_has_freed_its_objects(workspace):
