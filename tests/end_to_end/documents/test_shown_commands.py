@@ -246,6 +246,7 @@ def test_a_command_that_a_document_shows_works(document, command, shown, workspa
     if line == "cuwarden report job.json":
         assert shown("cuwarden merge cuwarden-*.json -o job.json").returncode == 0
     line = line.replace("HOST-PID", "*")
+    line = line.replace("PREFIX/share/cuwarden/", f"{shimmed.SOURCE}/")
     if "PID" in line:
         process = live(shimmed.program("dying"), "wait")
         process.stdout.readline()  # the program prints it after its allocations

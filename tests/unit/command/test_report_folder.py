@@ -33,7 +33,8 @@ def test_each_process_has_a_line_and_each_device_too(cuwarden, folder, sample_re
     assert [line.split(": ")[0] for line in lines[:3]] == ["a.json", "b.json", "named-otherwise"]
     assert "pid 12" in lines[0] and "no leaks" in lines[0]
     assert "pid 11" in lines[1] and "8.0 MiB in 8 allocations leaked" in lines[1]
-    assert lines[3] == "" and "3 processes" in result.stdout.split("\n\n")[1]
+    sections = result.stdout.split("\n\n")
+    assert lines[3] == "" and sections[1].startswith("To do: ") and "3 processes" in sections[2]
 
 
 def test_a_single_report_in_a_folder_is_shown_whole(cuwarden, folder, sample_report):
