@@ -200,7 +200,8 @@ def test_another_process_is_named_with_what_it_holds(run_both, other):
 def test_memory_that_no_listed_process_holds_has_an_unlisted_owner(run_both, other, nvml):
     report, incident, held = beside_another(run_both, other, CUWARDEN_SIM_NVML=nvml)
     assert incident["verdict"] == "held_by_unlisted_owner", incident
-    assert report["device_processes"] == []
+    # A process of another test may have a file of the device's name open, but no memory.
+    assert [row for row in report["device_processes"] if row["used_bytes"] is not None] == []
     # The size of contexts is not known to the byte.
     assert incident["proof"]["unlisted_bytes"] == pytest.approx(held, abs=1 << 30)
     assert incident["proof"]["own_bytes"] == 0
