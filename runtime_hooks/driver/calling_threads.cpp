@@ -59,9 +59,10 @@ bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) no
          comes_to_zero(common_calls_, [] { return false; });
 }
 
-// The child's threads may be inside calls, such as the first one of the child: these calls return,
-// and are subtracted then. The thread that has forked may still use a row under its id in the
-// parent. So no other thread gets a row that the parent's threads had.
+// Rows of the child's threads keep their counts, since a call under way, such as the child's first
+// one, is subtracted when it returns. The thread that has forked may still use the row that has its
+// id in the parent, if another thread calls this. So no other thread gets a row of the parent's
+// threads.
 void CallingThreads::forked() noexcept {
   for (Thread& thread : threads_) {
     const std::int32_t id = thread.id.load(std::memory_order_relaxed);

@@ -65,10 +65,13 @@ class CallingThreads {
   }
   // Counts the end of a call of the driver. `mine`: the result of enter() at the call's beginning.
   void leave(Thread* mine) noexcept {
-    if (mine == nullptr) [[unlikely]]
+    if (mine == nullptr) [[unlikely]] {
       leave_common();
-    else
-      mine->calls.store(mine->calls.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+    } else {
+      // In a forked child, forked() may have set the counter to 0 during the call.
+      const std::uint32_t calls = mine->calls.load(std::memory_order_relaxed);
+      mine->calls.store(calls - (calls != 0 ? 1 : 0), std::memory_order_release);
+    }
   }
 
   // Waits until each thread of the process has been seen outside the driver once, not necessarily
