@@ -44,7 +44,8 @@ FingerprintedLeak& add_row(const IndexedReport& report, const LeakRow& row, cons
     leak.pattern = std::move(calling.pattern);
     leak.caller = std::move(calling.caller);
     leak.where = std::move(calling.location);
-    // Many build systems give the compiler paths that are relative to the build folder.
+    // Parts such as "build/../" are removed. Many build systems give the compiler paths that are
+    // relative to the build folder.
     leak.file = std::filesystem::path(std::move(calling.file)).lexically_normal();
     leak.line = calling.line;
     add_stack(report, row.stack, most_compared_frames, style, leak.stack);

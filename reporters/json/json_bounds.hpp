@@ -30,10 +30,10 @@ struct WrongOutline {
   bool is_cut_off = false;
 };
 
-// Returns the reason why `json` cannot be parsed into a tree safely; an empty reason if it can. The
-// text must be a valid JSON object of at most 16 levels. At most 1000 of its lists may lie directly
-// in lists, and each object may have at most 1000 properties. The tree must take at most about
-// `most_memory` bytes.
+// Checks if `json` can be parsed into a tree safely. Returns the first reason against it; an empty
+// reason if there is none. A safe text is a valid JSON object of at most 16 levels. At most 1000 of
+// its lists lie directly in lists, and each object has at most 1000 properties. Its tree takes at
+// most about `most_memory` bytes.
 // `read`: is called now and then with the number of bytes that were read so far. `rows`: if not
 // null, is set to the numbers of objects in the lists of `json`; meaningless if the text is not
 // safe.

@@ -218,7 +218,8 @@ std::string MergedText::incidents_of(const model::MergedProcess& process) const 
   if (incidents == 0) return "";
   std::string text = "; " + human_count(incidents) +
                      (incidents == 1 ? " request was refused" : " requests were refused");
-  // Requests that were served after all are no refusals of the merged report.
+  // The merged report has no refusal of a process whose requests were all served after all. It has
+  // none either if the process's start is unknown.
   if (!has_refusal_[process.id - 1] && parse_iso_8601(process.start)) text += " but did not fail";
   for (const std::string& verdict : process.verdicts)
     text += (&verdict == &process.verdicts.front() ? ": " : ", ") + printable(verdict);

@@ -63,10 +63,11 @@ struct FrameworkSite {
   // the run. "steady": most blocks are given back sooner or later. "one_time": others. Null: the
   // times at which the blocks were handed out are unknown.
   Text growth;
-  // survivors: number of old blocks, by which `growth` is judged. last_survivor_ns: time at which
-  // the newest of them was handed out, in ns since the process's start. Null: unknown, or the
-  // report is older than these fields. last_survivor_ns is also null if there is no old block, or
-  // `growth` was judged by steps.
+  // survivors: number of old blocks (survivors, as in LeakGroup::growth), by which `growth` is
+  // judged; a few late ones of a burst do not count. last_survivor_ns: time at which the newest
+  // that counts was handed out, in ns since the process's start. Null: unknown, or the report is
+  // older than these fields. last_survivor_ns is also null if no block counts, or if `growth` was
+  // judged by steps.
   Figure survivors, last_survivor_ns;
   // first_step: number of the program's step in which the oldest block was handed out; 0: before
   // the first step; null: `growth` was judged by times. growth_bytes_per_step: growth of the

@@ -153,9 +153,9 @@ struct LeakGroup {
   // the program marked four steps or more, and the group did not grow on after the last one, steps
   // are judged instead of times. Null: the end of a context released the allocations.
   Text growth;
-  // Number of survivors, by which `growth` is judged, without a few late ones of a burst, and time
-  // at which the newest was made, in ns since the process's start. Null: the end of a context
-  // released the group, or an older report. The time is also null without a survivor or by steps.
+  // Number of survivors by which `growth` is judged, and time at which the newest was made, in ns
+  // since the process's start. A few late ones of a burst do not count. Null as `growth`, or in an
+  // older report. The time is also null if no survivor counts, or if steps are judged.
   Figure survivors, last_survivor_ns;
   // Number of the program's step in which the group's oldest live allocation was made; 0: before
   // the first step. Null: `growth` was judged by times, or the end of a context released the group.
@@ -182,7 +182,7 @@ struct LeakGroup {
   Text reachability;
   // Number and bytes of allocations to which the search found no pointer (lost), only pointers
   // behind their start (interior), or one to their start (reachable), and of those that it left
-  // open (unknown). Null: no search was made.
+  // open (unknown). Null: it judged none of the group, or the end of a context released the group.
   Figure lost_count, lost_bytes, interior_count, interior_bytes;
   Figure reachable_count, reachable_bytes, unknown_count, unknown_bytes;
   Text released_by;         // "context": the end of their context released them; null: still live

@@ -24,8 +24,9 @@ namespace {
 // Most lines for the frames of one stack; the report has all frames.
 constexpr std::size_t most_leak_lines = 24;
 
-// Returns words for how often an allocation of a growing group is never freed; empty: no other is
-// freed, or most are. Young allocations do not count, since most may still have been in use.
+// Returns words for how often an old allocation of a growing group is never freed, such as ", 1 in
+// 3 is never freed". Empty: none is, or more than half of them are. Young allocations do not count,
+// since most may still have been in use.
 std::string share_of(const model::LeakGroup& group) {
   const std::uint64_t live = group.count.value_or(0);
   const std::uint64_t kept = std::min(group.survivors.value_or(live), live);

@@ -56,7 +56,8 @@ class CallSites {
   // True if the process's Python interpreter has ended, or has begun to end and frees its remaining
   // objects. False if no call of this function has found the interpreter running before.
   bool interpreter_has_ended() noexcept { return python_.interpreter_has_ended(); }
-  // True if a Python interpreter has run, and does not run now (PythonStacks).
+  // True if a Python interpreter does not run now that an earlier call of this function, of
+  // interpreter_has_ended() or of PythonStacks::read() has found running.
   bool interpreter_is_gone() noexcept { return python_.interpreter_is_gone(); }
   // Makes interpreter_has_ended() return false, until a call of it finds the interpreter running
   // and a later one finds that it has ended. To be called when the program goes on after the end of

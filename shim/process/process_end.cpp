@@ -62,8 +62,9 @@ void Process::find_lost(int status, const void* frame) noexcept {
   end_turn_.give_back(false);
 }
 
-// The builtin stores the registers of the caller in this function's frame. The process goes on, so
-// that its end has a budget of its own.
+// The builtin stores the registers of the caller in this function's frame. The process goes on
+// afterwards. So this search waits on a budget of its own, and leaves that of the process's end
+// untouched.
 [[gnu::noinline]] void Process::interpreter_ends() noexcept {
   __builtin_unwind_init();
   hooks::Session* const session = get().session_if_recording();

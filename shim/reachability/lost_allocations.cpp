@@ -68,7 +68,9 @@ bool is_handle(Space space) {
   return space != Space::pointer && space != Space::registered && space != Space::vmm_mapping;
 }
 
-// Returns the live allocations that were made at the ledger's time `since_ns` or later.
+// Returns what a search needs for the live allocations that were made at the ledger's time
+// `since_ns` or later; 0: for all. Implicit memory, such as that of streams, and blocks of
+// frameworks are left out.
 Wanted wanted_of(const ledger::Reader& reader, std::uint64_t since_ns) {
   Wanted wanted;
   const std::uint64_t rows = reader.rows(RegionId::records);

@@ -6,8 +6,9 @@
 
 namespace cuwarden::shim {
 
-// To be called when recording starts, also in a forked child. `mode`: the setting
-// CUWARDEN_REACHABILITY, for all later searches. `Session`: that of the recording.
+// Sets the mode of all later searches, forgets earlier ones, and notes if a Python interpreter
+// runs. To be called when recording starts, also in a forked child. `mode`: the setting
+// CUWARDEN_REACHABILITY. `Session`: that of the recording.
 void begin_searches(hooks::Session&, ReachabilityMode mode) noexcept;
 
 // Searches this process's memory for pointers to all live allocations, and stores in the ledger for
@@ -23,8 +24,8 @@ void begin_searches(hooks::Session&, ReachabilityMode mode) noexcept;
 // freed its objects, and the pointers in them.
 void find_lost_allocations(hooks::Session&, const void* frame, bool may_ask_driver) noexcept;
 
-// Does the same before the process's Python interpreter frees its objects. The parameters are those
-// of find_lost_allocations().
+// Searches for all live allocations before the process's Python interpreter frees its objects.
+// Does nothing while another thread searches. The parameters are those of find_lost_allocations().
 void find_lost_in_interpreter(hooks::Session&, const void* frame, bool may_ask_driver) noexcept;
 
 }  // namespace cuwarden::shim

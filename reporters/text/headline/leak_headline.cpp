@@ -65,7 +65,8 @@ const char* end_of_object(const std::string& kind) {
 }
 
 // Returns words for allocations of a line, such as "20 allocations of device memory (GPU 0), made
-// at killed.cpp:27 in serve_request, growing". `count`: text of their number.
+// at killed.cpp:27 in serve_request, growing". `count`: the words' beginning, a number with its
+// noun, such as "20 allocations" or "2 of 5 allocations".
 std::string made_words(const IndexedReport& report, const LeakOfLine& line,
                        const std::string& count) {
   const model::LeakGroup& group = line.sum;

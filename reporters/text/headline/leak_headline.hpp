@@ -26,8 +26,9 @@ struct LeakOfLine {
 std::optional<LeakOfLine> first_leak(const IndexedReport&);
 
 // Returns words for the live allocations of a line, such as "20.0 MiB in 20 allocations of device
-// memory (GPU 0), made at killed.cpp:27 in serve_request". The number of call stacks follows if
-// there are several.
+// memory (GPU 0), made at killed.cpp:27 in serve_request". The line of code is left out if it is
+// unknown. The number of call stacks follows if there are several, and words for the growth if the
+// memory grows.
 std::string held_words(const IndexedReport&, const LeakOfLine&);
 
 // Returns the headline about lost or growing memory; null if there is none.

@@ -284,9 +284,9 @@ class Arena::Meshing {
   // for which prepare() fails, and sets `lacked_room_` then. Returns false if no candidate is left.
   bool has_next() noexcept;
   // Prepares the next candidates (runs that may be moved) before a pause, so that the pause is
-  // short. Stops once moving them would save `bytes` or would move 1,536 pages, or when the driver
-  // refuses to map old memory a second time. `makes_targets`: true to make new memory, too, for the
-  // first 512 of these pages and while there is room for it; false if all of it is made later.
+  // short. Stops once moving them would save `bytes` or would move 1,536 pages, or when take_old()
+  // fails; after one candidate until is_coherent() has succeeded. `makes_targets`: true to make new
+  // memory, too, for the first 512 pages and while there is room; false if all is made later.
   void prepare_ahead(std::uint64_t bytes, bool makes_targets) noexcept;
   // Moves the next candidates (runs that may be moved) together: starts all copies, then waits once
   // for all. Takes no further candidate once those taken save `bytes`, have 64 pages or 16,384

@@ -102,7 +102,8 @@ void add_head(const TopAnswer& answer, Lines& lines) {
 std::string process_view(const TopAnswer& answer, const ViewForm& form) {
   Lines lines(form.colour);
   add_head(answer, lines);
-  // The line of code matters most.
+  // Columns with a number are left out on narrow terminals, the largest number first. The line of
+  // code always stays.
   Table table({{"LIVE*", 9, true},
                {"COUNT", 6, true, 2},
                {"GROWTH", 15, true, 1},

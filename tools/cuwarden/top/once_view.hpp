@@ -13,8 +13,8 @@ struct ViewForm {
   // Most call stacks or processes to show, each in one line. By default, all are shown.
   std::size_t rows = std::size_t{0} - 1;
   bool colour = false;  // true: lines are coloured by terminal sequences
-  // Letters of a line. Tables leave columns out that have no room, and longer lines are continued
-  // in indented ones. 0: any number.
+  // Most letters of a line; 0: no limit. Tables leave out columns for which there is no room. Lines
+  // that are still longer are continued in indented ones.
   std::size_t columns = 0;
 };
 

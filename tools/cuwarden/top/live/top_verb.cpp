@@ -95,7 +95,8 @@ void write_json(const TopAnswer& answer, bool with_stacks, Output& output) {
 // printed, too.
 void print_once(WatchedProcesses processes, bool of_one, bool json) {
   sample_twice(processes, of_one);
-  // The text names a line of code as the live view and reports do.
+  // Text names a line of code as the live view and reports do: "a.cpp:7 in f". JSON keeps the form
+  // "f  a.cpp:7".
   const auto where = json ? &CallSiteName::where : &CallSiteName::location;
   TopAnswer answer = answer_about(processes, where);
   if (of_one)
