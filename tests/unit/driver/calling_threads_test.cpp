@@ -33,6 +33,27 @@ bool holds_in_child(const Test& test) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
+// Another thread that is inside a call of the driver until return_from_call().
+class ThreadInside {
+ public:
+  ThreadInside() { stage_.wait(0); }
+  void return_from_call() {
+    if (stage_.exchange(2) != 1) return;
+    stage_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::atomic<int> stage_{0};  // 1: inside the call; 2: the call is to return
+  std::thread thread_{[this] {
+    DriverCall call;
+    stage_ = 1;
+    stage_.notify_all();
+    stage_.wait(1);
+    call.returned(CUDA_SUCCESS);
+  }};
+};
+
 // Waits in time that passes only in sleeps.
 bool all_outside(std::uint64_t wait_ns = 5 * one_ms) {
   ManualClock clock;
@@ -60,22 +81,10 @@ TEST(CallingThreadsTest, a_call_that_has_returned_is_over_and_one_that_has_not_i
 
 TEST(CallingThreadsTest, a_thread_inside_is_waited_for_until_the_deadline_alone) {
   EXPECT_TRUE(holds_in_child([] {
-    std::atomic<int> stage{0};
-    std::thread other([&] {
-      DriverCall call;
-      stage = 1;
-      stage.notify_all();
-      stage.wait(1);
-      call.returned(CUDA_SUCCESS);
-    });
-    stage.wait(0);
+    ThreadInside other;
     const bool inside = !all_outside();
     ManualClock clock;
-    clock.while_asleep = [&] {
-      if (stage.exchange(2) != 1) return;
-      stage.notify_all();
-      other.join();
-    };
+    clock.while_asleep = [&] { other.return_from_call(); };
     const bool came_back = calling_threads.are_all_outside(clock.now_ns() + one_ms, clock);
     return inside && came_back && all_outside();
   }));
@@ -119,20 +128,10 @@ TEST(CallingThreadsTest, a_call_in_which_a_forked_child_begins_ends_as_others) {
 
 TEST(CallingThreadsTest, calls_of_other_threads_of_a_forked_child_stay_counted) {
   EXPECT_TRUE(holds_in_child([] {
-    std::atomic<int> stage{0};
-    std::thread other([&] {
-      DriverCall call;
-      stage = 1;
-      stage.notify_all();
-      stage.wait(1);
-      call.returned(CUDA_SUCCESS);
-    });
-    stage.wait(0);
+    ThreadInside other;
     calling_threads.forked();
     const bool was_inside = !all_outside();
-    stage = 2;
-    stage.notify_all();
-    other.join();
+    other.return_from_call();
     return was_inside && all_outside();
   }));
 }
