@@ -83,18 +83,12 @@ std::string_view without_endings_of_copies(std::string_view name) {
   return name;
 }
 
-// Returns the last part of a name that has an anonymous namespace, and other names as they are.
-// Debug information, also of inlined calls, has only the last part of such a name, and the symbol
-// table has all of it.
-std::string without_nameless(std::string name) {
-  if (name.find("{nameless}::") == name.npos) return name;
-  return name.substr(name.rfind("::") + 2);
-}
-
 // Returns the qualified name of a function without what a compiler adds to it. Functions in
 // anonymous namespaces have no qualified name.
 std::string stable_function_name(std::string_view function) {
-  std::string name = without_nameless(name_alone(function));
+  std::string name = name_alone(function);
+  if (const std::string_view last = last_part_of_nameless(name); !last.empty())
+    name = std::string(last);
   // The operators of a class are different functions.
   if (const std::size_t at = name.rfind("operator"); at != name.npos && name.size() == at + 8)
     name += sign_of_operator(function);

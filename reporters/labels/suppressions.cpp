@@ -101,17 +101,6 @@ std::string_view Suppressions::bare_name(const NamedFrame& frame) {
   return known->second;
 }
 
-namespace {
-
-// Returns the last part of a name_alone() that has an anonymous namespace, as debug information
-// gives it; empty for other names.
-std::string_view last_part_of_nameless(std::string_view bare) {
-  if (bare.find("{nameless}::") == bare.npos) return {};
-  return bare.substr(bare.rfind("::") + 2);
-}
-
-}  // namespace
-
 std::optional<std::size_t> Suppressions::rule_for(std::span<const NamedFrame> frames) {
   if (patterns_.empty()) return std::nullopt;
   std::size_t first = patterns_.size();

@@ -107,4 +107,9 @@ std::string name_alone(std::string_view function) {
   return std::string(name.substr(name.rfind(' ') + 1));
 }
 
+std::string_view last_part_of_nameless(std::string_view name) {
+  if (name.find("{nameless}::") == name.npos) return {};
+  return name.substr(name.rfind("::") + 2);
+}
+
 }  // namespace cuwarden

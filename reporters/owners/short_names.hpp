@@ -17,4 +17,9 @@ std::string short_name(std::string_view function);
 // `function`: a demangled name.
 std::string name_alone(std::string_view function);
 
+// Returns the last part of a name that has an anonymous namespace; empty for other names. Debug
+// information has only that part, and the symbol table has the whole name. `name`: a result of
+// name_alone(), into which the result points.
+std::string_view last_part_of_nameless(std::string_view name);
+
 }  // namespace cuwarden
