@@ -69,12 +69,14 @@ export function choice(
 export function searchField(label: string, typed: (text: string) => void): HTMLElement {
   const id = freshId('search');
   const printed = printedText('');
-  const field = h('input', { id, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off', oninput: () => {
-    const text = field.value.trim();
-    fill(printed, text);
-    element.classList.toggle('unused', text === '');
-    typed(field.value);
-  } });
+  const field = h('input', {
+    id, type: 'search', placeholder: 'Function, file, module…', autocomplete: 'off', oninput: () => {
+      const text = field.value.trim();
+      fill(printed, text);
+      element.classList.toggle('unused', text === '');
+      typed(field.value);
+    },
+  });
   const element = h('div', { class: 'choice unused' }, h('label', { for: id }, label), field, printed);
   return element;
 }
