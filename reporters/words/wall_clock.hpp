@@ -8,9 +8,10 @@
 
 namespace cuwarden {
 
-// Parses the text of a point in time in ISO 8601, in UTC, with nine digits behind the second:
-// "2026-11-26T04:28:16.977002377Z". Returns nanoseconds since 1970; null for any other text, and
-// for years before 1970 or after 2200.
+// Parses the text of a point in time in ISO 8601, in UTC, with one to nine digits behind the
+// second, which are its decimal fraction: "2026-11-26T04:28:16.977002377Z". cuwarden writes nine,
+// programs that change a report may write fewer. Returns nanoseconds since 1970; null for any other
+// text, and for years before 1970 or after 2200.
 std::optional<std::int64_t> parse_iso_8601(std::string_view text);
 
 // Returns the time of day in the time zone of this machine, such as "14:03:11", for a point in time
