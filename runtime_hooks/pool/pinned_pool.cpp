@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "runtime_hooks/pool/packing/pages.hpp"
+
 namespace cuwarden::pool {
 namespace {
 
 // Bytes of an ordinary piece. Locking takes time for each page as well: a larger piece would cost
 // programs that ask for no more, and a smaller one would make the next request pay again.
-constexpr std::uint64_t ordinary_piece_bytes = std::uint64_t{4} << 20,
-                        page = std::uint64_t{2} << 20;
+constexpr std::uint64_t ordinary_piece_bytes = 2 * page_bytes;
 
 CUresult lock_pages(const driver::RealDriver& real, void** made, std::uint64_t bytes,
                     unsigned flags) noexcept {
@@ -78,7 +79,7 @@ std::uint64_t PinnedPool::allocate(const driver::RealDriver& real, ContextId con
   }
   // A request above half a piece gets a piece of its own size, so that no memory is locked that was
   // not asked for.
-  const std::uint64_t own = (bytes + page - 1) / page * page;
+  const std::uint64_t own = up_to_page(bytes);
   const std::uint64_t piece = bytes * 2 > ordinary_piece_bytes ? own : ordinary_piece_bytes;
   void* made = nullptr;
   if (lock_pages(real, &made, piece, flags) != CUDA_SUCCESS || made == nullptr) return 0;
