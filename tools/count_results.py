@@ -52,10 +52,10 @@ def gtest_cases(build, test):
 
 
 def count(build):
-    """Returns the numbers of passed, failed and skipped tests and benchmarks of a build folder's last run,
-    as a Counter.
+    """Returns a Counter with the keys passed, failed and skipped: the tests and benchmarks, counted together,
+    of a build folder's last run. Without a run, one test counts as failed.
 
-    Prints each test that failed to stdout, and each suite that took longer than LONG_S seconds to stderr.
+    Prints failed tests to stdout, and suites that took longer than LONG_S seconds to stderr.
     """
     log = build / "meson-logs" / "testlog.json"
     if not log.exists():

@@ -18,18 +18,18 @@ namespace cuwarden {
 // for other groups.
 class Fingerprints {
  public:
-  // Returns the text of which the fingerprint of a group of allocations is a hash. The first line
-  // has kind of memory and CUDA function. Then each frame of the call stack that counts has a line,
-  // innermost first: "libcache.so Cache::insert".
+  // Returns the text of which the fingerprint of a group of allocations is a hash. Its first line
+  // is the kind of memory, a space and the CUDA function. Then come lines for frames of the call
+  // stack, innermost first: "libcache.so Cache::insert". A line feed separates lines.
   //
-  // Left out are offsets, lines, folders, versions of files, template arguments and parameters.
-  // Frames of CUDA, of the system's libraries and of Python's interpreter do not count, unless
-  // there are no others. Consecutive equal lines are one, so that the depth of a recursion does not
-  // count. A frame without a known function gives the module alone.
+  // Frames of CUDA, of the system's libraries and of Python's interpreter have no line, unless
+  // there are no others. A line has no offset, line number, folder, version of a file, template
+  // argument or parameter. A frame without a known function gives the module alone. Consecutive
+  // equal lines are one, so that the depth of a recursion has no effect.
   //
   // `kind`: kind of memory, such as "device". `api`: CUDA function that the program called; empty:
-  // unknown. `frames`: the call stack, innermost first; the texts of the frames must live as long
-  // as this object.
+  // unknown. `frames`: the call stack, innermost first. The object keeps views of the frames'
+  // texts, which must live as long as the object.
   std::string identity(std::string_view kind, std::string_view api,
                        std::span<const NamedFrame> frames);
   // Returns the fingerprint of a group of allocations: the 64-bit FNV-1a hash of the text that

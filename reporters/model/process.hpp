@@ -118,9 +118,9 @@ struct HookCalls {
   CUWARDEN_FIELDS(name, calls)
 };
 
-// A driver function without a hook that the program looked up by name. It makes the device read or
-// write memory, or is another version of a function that has a hook (as with and without _v2). Its
-// calls are not recorded.
+// A driver function that has no hook and that the program looked up by name, so that its calls are
+// not recorded. Only functions are listed that make the device read or write memory, or that are
+// another version of a hooked function (cuMemAlloc and cuMemAlloc_v2).
 struct UnhookedLookup {
   std::string name;  // name under which the function was looked up
   Figure count;      // number of the program's lookups of this name

@@ -23,7 +23,7 @@ namespace cuwarden {
 // the device's worst moment: the moment of the run at which most unused memory was locked in slabs
 // by live pieces.
 struct WorstSlabs {
-  // Figures that the process itself recorded about the moment at which most was locked.
+  // Figures that the process recorded at that moment: when it was, and what was live and locked.
   ledger::SeriesView::Worst moment;
   // Bytes that rounding had added to the live requests when most memory was locked in slabs.
   std::uint64_t rounding_bytes = 0;

@@ -30,9 +30,11 @@ class CfaProgram {
   // function's own entry (FDE).
   void run(Cursor instructions) noexcept;
 
-  // Returns how a stack walk gets from the frame at the constructor's `address` to its caller's.
-  // Must be called after run(). `signal_frame` is true if the table marks the function as the one
-  // to which signal handlers return.
+  // Returns the rule by which a stack walk gets from one frame to its caller's frame. It holds for
+  // the code at the `address` that was given to the constructor. Must be called after run(). A
+  // table that is damaged, or whose rule is of no kind that Rule has, gives
+  // Rule::Special::malformed or not_expressible. `signal_frame`: true if the table marks the
+  // function as the one to which signal handlers return.
   Rule rule(bool signal_frame) const noexcept;
 
  private:

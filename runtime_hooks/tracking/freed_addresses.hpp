@@ -8,9 +8,9 @@
 
 namespace cuwarden::tracking {
 
-// A set of addresses that the program has freed, in fixed memory. may_contain() may be true for
-// other addresses, too; the larger the set, the more often. All functions may be called by several
-// threads at once.
+// A set of addresses that the program has freed, in 128 KiB. may_contain() is true for each of
+// them, and sometimes for other addresses; the larger the set, the more often. No address leaves
+// the set, also if it is allocated again. All functions may be called by several threads at once.
 class FreedAddresses {
  public:
   // Adds an address. Takes about 2 ns.

@@ -9,8 +9,8 @@
 
 namespace cuwarden::shim {
 
-// Stores names of driver functions without a hook that the program has looked up, until the ledger
-// is made. Any thread may call the functions.
+// Until the ledger is made, stores the names of driver functions that the program looked up and
+// that have no hook: at most 32 names. Any thread may call the member functions.
 class EarlyLookups {
  public:
   // Copies the name of a driver function without a hook; a name that is already stored is not

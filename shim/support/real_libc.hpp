@@ -11,12 +11,13 @@
 namespace cuwarden::shim {
 
 // Table of pointers to functions of libc. Unless its comment says otherwise, a pointer is not null,
-// and leads to the definition that the loader finds next after the shim: libc's own, or the wrapper
-// of another preloaded library. Before glibc 2.34, the functions whose names begin with dl, and
-// libc_dlsym, are libdl's, and so may be null.
+// and leads to the definition that the loader finds next after the shim: libc's own, or another
+// preloaded library's wrapper of it. Before glibc 2.34, the functions whose names begin with dl,
+// and libc_dlsym, are libdl's, and so may be null.
 struct RealLibc {
-  // The dlsym of libc (before glibc 2.34, of libdl), or the wrapper of another preloaded library.
-  // Before glibc 2.34, null if there was neither when real_libc() filled the table.
+  // The dlsym of libc (before glibc 2.34, of libdl), or another preloaded library's wrapper of it.
+  // Before glibc 2.34, null if there was neither when real_libc() filled the table, which it does
+  // once.
   void* (*dlsym)(void*, const char*);
   // libc's own dlsym, never a wrapper of another library; for lookups that the shim makes itself.
   // Before glibc 2.34 it is libdl's, and null if libdl was not loaded yet when real_libc() filled

@@ -40,7 +40,8 @@ class OwnMemory {
   static void forget_all() noexcept {
     for (Entry& entry : entries_) entry.start.store(0, std::memory_order_relaxed);
   }
-  // Calls visit(start, bytes) for each range: the address of its first byte, and its size.
+  // Calls visit(start, bytes) for each range in the list: the address of its first byte, and its
+  // size. The order is any. No lock is held, so `visit` may call the functions of this class.
   template <class Visit>
   static void each(const Visit& visit) {
     const std::size_t used = used_.load(std::memory_order_relaxed);

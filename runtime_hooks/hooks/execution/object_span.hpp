@@ -42,7 +42,8 @@ class ObjectSpan {
   HookedCall& call_;
   // Measurement of the device memory that the driver's call takes.
   ImplicitSpan span_;
-  // The context that was current before the driver's call, and its device.
+  // The context that was current before the call of the driver, and its device. Its member
+  // `context` is 0 if none was current.
   tracking::CurrentContext here_;
   // The device's base before the driver's call: the latest reading of its free memory, from which
   // calls without readings of their own are measured.

@@ -22,7 +22,9 @@ struct FrameworkPool {
   StringRef pool;  // name of the framework's pool; empty: its main pool on the device
   // Row of the incident at which the figures were given; 0: they are the latest figures.
   std::uint32_t incident;
-  std::uint32_t stack;  // the call stack's row in the stacks table; 0: a whole pool
+  // The call stack's row in the stacks table, from 1; 0: the figures are of a whole pool, not of
+  // one call stack.
+  std::uint32_t stack;
   // Time at which the framework gave the figures, in ns since process start.
   std::atomic<std::uint64_t> time_ns;
   std::atomic<std::uint64_t> reserved_bytes;   // bytes that the framework has taken from CUDA

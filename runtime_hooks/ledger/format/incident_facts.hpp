@@ -102,8 +102,8 @@ class NamedProcesses {
     ++named;
     all_[size_++] = process;
   }
-  // Returns the processes that were not only counted (at most 3 for each SeenBy), in the order in
-  // which they were added.
+  // Returns the processes that are stored with all facts: the first 3 of each SeenBy that were
+  // added, in that order. All others are only counted. The result is valid until the next add().
   std::span<const OtherProcess> all() const noexcept { return std::span(all_).first(size_); }
   // Returns the number of the processes that were found in the way `seen_by`, were in this state,
   // and were only counted, so that all() lacks them.

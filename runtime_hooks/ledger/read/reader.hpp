@@ -111,8 +111,9 @@ class Reader {
   // table has no row in use there, or if the row is not completely written.
   template <class Row>
   const Row* published(RegionId, std::uint64_t index) const noexcept;
-  // Returns a text of the strings region. The result is empty if the reference is damaged, or if
-  // the text is longer than `longest` bytes.
+  // Returns the text to which the reference leads: a view of the ledger's bytes. The result is
+  // empty if the text is, if the reference is damaged, or if the text is longer than `longest`
+  // bytes.
   std::string_view text(const StringRef&, std::uint64_t longest) const noexcept;
   // Returns the number of recorded calls of the hook in this row, by all threads.
   std::uint64_t calls_of(std::uint64_t hook_row) const noexcept;

@@ -76,17 +76,12 @@ struct ImplicitChange {
   std::string_view largest_local_kernel{};
 };
 
-// Result of Devices::change_implicit(): by how many bytes three numbers of the device's implicit
-// memory have changed. They are the bytes of contexts after the first one, of kernels' local
-// memory, and of the heap of malloc() in kernels.
+// Result of Devices::change_implicit(): what the call has changed in the device's row. Each member
+// is the new value less the old one, in bytes; negative: the value fell.
 struct ImplicitEffect {
-  // Bytes by which the device's bytes for contexts after the first one rose; negative: they fell.
-  std::int64_t context_bytes = 0;
-  // Bytes by which the device's bytes for local memory of kernels rose; negative: they fell.
-  std::int64_t local_memory_bytes = 0;
-  // Bytes by which the device's bytes for the heap of malloc() in kernels rose; negative: they
-  // fell.
-  std::int64_t heap_bytes = 0;
+  std::int64_t context_bytes = 0;       // contexts after the first one
+  std::int64_t local_memory_bytes = 0;  // memory for the local variables of kernels
+  std::int64_t heap_bytes = 0;          // the heap from which malloc() in kernels takes memory
 };
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and

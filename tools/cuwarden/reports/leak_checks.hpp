@@ -94,7 +94,7 @@ class LeakChecks {
   // True if the comparison of leaks is the beginning of the output; false if an empty line is
   // printed before the comparison.
   bool is_first_ = true;
-  LeaksByFingerprint now_;            // leaks of the reports that were added by add()
+  LeaksByFingerprint now_;            // leaks in the reports that were given to add()
   std::set<std::string> suppressed_;  // fingerprints of suppressed leaks
   bool has_reports_ = false;          // true if a report was added
   // Reason why leaks may be missing from the reports; null: no reason is known.

@@ -54,7 +54,8 @@ class CallSiteNames {
   CallSiteNames(const CallSiteNames&) = delete;
   CallSiteNames& operator=(const CallSiteNames&) = delete;
   // Tells the thread that reads debug information to end, and does not wait for it: the thread
-  // first finishes the names that it is looking up.
+  // first finishes the names that it is looking up. The thread and the object share the ownership
+  // of all that the thread uses.
   ~CallSiteNames();
 
   // Returns the best name known so far for the code that makes the group's allocations. `group`:

@@ -14,7 +14,7 @@ namespace cuwarden::ledger {
 // A Python function to be stored in the ledger, which copies its texts and bytes.
 struct PythonFunction {
   // Path of the source file, and qualified name of the function (before Python 3.11, its plain
-  // name). Both are in UTF-8.
+  // name). Both are in UTF-8, not owned, and empty if not known.
   std::string_view file, name;
   std::uint32_t first_line = 0;  // line of the source file at which the function begins, from 1
   // CPython's table that maps the function's instructions to lines of the source file.

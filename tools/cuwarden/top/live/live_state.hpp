@@ -39,7 +39,8 @@ enum class LiveFold : std::uint8_t { stack, module, call, kind };
 // State of a list: its order, its filter, the selected line, and the lines that are shown.
 struct LiveList {
   LiveOrder order = LiveOrder::bytes;  // column by which the list is sorted
-  bool reversed = false;               // true: the order of the lines is reversed
+  // True: the line that comes last by `order` is shown first.
+  bool reversed = false;
   // Text that lines of the list must contain, in small or capital letters; empty: all lines are
   // shown.
   std::string filter{};
