@@ -65,24 +65,28 @@ int call_modules(unsigned incident) {
   return clear_if({python.attribute_error, python.recursion_error, python.memory_error}) ? 0 : -1;
 }
 
-// The last call that was queued, until it runs: the process that has queued it, since a forked
-// child inherits the queue; the incident, 0 for none; and the time, of now_ns().
+// The call that was queued, until it runs, and the process that has queued it, since a forked child
+// inherits the queue.
 constinit std::atomic<bool> is_queued{false};
 constinit std::atomic<pid_t> asking_process{0};
-constinit std::atomic<std::uint32_t> asked_incident{0};
-constinit std::atomic<std::uint64_t> asked_ns{0};
+// The last incident that was given to ask(), in the lower half, and the time, in milliseconds of
+// now_ns(), in the upper one. They change together, so that no incident gets the time of another.
+// 0: none since the last call ran.
+constinit std::atomic<std::uint64_t> asked_incident{0};
+
+std::uint32_t now_ms() noexcept { return static_cast<std::uint32_t>(now_ns() / 1'000'000); }
 
 // Runs in the interpreter's main thread, which holds the interpreter's lock.
 int run_in_interpreter(void*) {
-  constexpr std::uint64_t soon_ns = 1'000'000'000;
+  constexpr std::uint32_t soon_ms = 1000;
   if (asking_process.load(std::memory_order_relaxed) != getpid()) return 0;
   is_queued.store(false);
   if (python.is_initialized() == 0) return 0;
   // Figures that come late are not those of the refused request.
-  const bool is_late = now_ns() > asked_ns.load() + soon_ns;
-  const std::uint32_t incident = asked_incident.exchange(0);
+  const std::uint64_t asked = asked_incident.exchange(0);
+  const bool is_late = now_ms() - static_cast<std::uint32_t>(asked >> 32) > soon_ms;
   const Untraced untraced;
-  return call_modules(is_late ? 0 : incident);
+  return call_modules(is_late ? 0 : static_cast<std::uint32_t>(asked));
 }
 
 }  // namespace
@@ -95,9 +99,11 @@ void InterpreterCalls::ask(IncidentId incident) noexcept {
   const Uncancelled whole;
   if (!find_python() || python.is_initialized() == 0) return;
   const pid_t own = getpid();
-  if (asking_process.exchange(own) != own) is_queued.store(false);
-  asked_ns.store(now_ns());
-  if (incident.value != 0) asked_incident.store(incident.value);
+  if (asking_process.exchange(own) != own) {
+    is_queued.store(false);
+    asked_incident.store(0);
+  }
+  if (incident.value != 0) asked_incident.store(std::uint64_t{now_ms()} << 32 | incident.value);
   if (is_queued.exchange(true)) return;
   // If the interpreter has too many calls pending, the figures of this moment are missing.
   if (python.add_pending_call(run_in_interpreter, nullptr) != 0) is_queued.store(false);

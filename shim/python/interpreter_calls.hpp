@@ -16,11 +16,12 @@ class InterpreterCalls {
  public:
   // Makes later calls of ask() queue calls in the interpreter; before, ask() does nothing.
   void turn_on() noexcept { is_on_.store(true, std::memory_order_relaxed); }
-  // Queues one call of cuwarden's Python modules. It imports the modules if they are not imported
-  // yet, registers the reclaimers of frameworks, and stores the frameworks' figures with the
-  // incident (a refused request) of this number; 0: stores no figures. Does nothing if no
-  // interpreter runs in the process, if its queue is full, or if a seccomp filter confines the
-  // calling thread.
+  // Queues one call of cuwarden's Python modules, unless one is queued already. The call imports
+  // the modules if they are not imported yet, and registers the reclaimers of frameworks. If it is
+  // made within a second, it also stores the frameworks' figures with the incident (a refused
+  // request) of this number; 0: stores none. A later incident takes the queued call over. Queues
+  // nothing if no interpreter runs in the process, if its queue is full, or if a seccomp filter
+  // confines the calling thread.
   void ask(IncidentId) noexcept;
 
  private:

@@ -197,17 +197,19 @@ def test_threads_are_joined_although_the_program_has_put_back_its_modules(worksp
     assert row["allocated_bytes"] == 1 * MIB
 
 
-def test_figures_that_come_late_are_not_those_of_the_refused_request(workspace):
+# A further request for figures, without an incident, must not make the incident's time later.
+@pytest.mark.parametrize("then", ["", "; ctypes.CDLL(None).cuwarden_1_ask_frameworks()"])
+def test_figures_that_come_late_are_not_those_of_the_refused_request(workspace, then):
     done = run(
         workspace,
-        """
+        f"""
         import ctypes, cupy, threading
         cupy.empty(8 << 20)
         os.mkfifo("told")
         def work():
             with open("told", "w"):  # comes once the main thread waits for the shell
                 assert cupy.empty(4 << 30) is None
-                ctypes.CDLL(None).pass_driven_time(ctypes.c_int64(1_500_000_000))
+                ctypes.CDLL(None).pass_driven_time(ctypes.c_int64(1_500_000_000)){then}
         threading.Thread(target=work).start()
         os.system("read told <told")
         """,
