@@ -41,20 +41,36 @@ enum Field : std::uint32_t {
 // The figures of a sample, in the order of value_types.
 struct Values {
   std::uint64_t live_count = 0, live_bytes = 0;
-  std::uint64_t allocations = 0;  // number of all allocations, freed or not
+  std::uint64_t all_count = 0, all_bytes = 0;  // all allocations, freed or not
   std::uint64_t peak_count = 0, peak_bytes = 0;
 };
-constexpr std::pair<const char*, const char*> value_types[] = {{"inuse_objects", "count"},
-                                                               {"inuse_space", "bytes"},
-                                                               {"alloc_objects", "count"},
-                                                               {"peak_objects", "count"},
-                                                               {"peak_space", "bytes"}};
+constexpr std::pair<const char*, const char*> value_types[] = {
+    {"inuse_objects", "count"}, {"inuse_space", "bytes"},  {"alloc_objects", "count"},
+    {"alloc_space", "bytes"},   {"peak_objects", "count"}, {"peak_space", "bytes"}};
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
 std::string device_words(model::MaybeId device) {
   return device ? std::to_string(*device) : "host";
 }
+
+// Adds labels of a kind of memory and a device to those of the process. At its end, removes all
+// labels that were added since.
+class LabelScope {
+ public:
+  LabelScope(Labels& labels, const std::string& kind, model::MaybeId device)
+      : labels_(labels), of_process_(labels.size()) {
+    labels.emplace_back("kind", kind);
+    labels.emplace_back("device", device_words(device));
+  }
+  LabelScope(const LabelScope&) = delete;
+  LabelScope& operator=(const LabelScope&) = delete;
+  ~LabelScope() { labels_.resize(of_process_); }
+
+ private:
+  Labels& labels_;
+  std::size_t of_process_;
+};
 
 // A profile that reports are added to.
 class Profile final : public CommonFile {
@@ -203,14 +219,15 @@ class Profile final : public CommonFile {
     return ids;
   }
 
-  void add_sample(const IndexedReport& report, model::MaybeId stack, const Values& values,
+  // Adds a sample, unless all of its values are 0. `stack`: ids of its locations, innermost first.
+  void add_sample(const std::vector<std::uint64_t>& stack, const Values& values,
                   const Labels& labels) {
-    const std::uint64_t numbers[] = {values.live_count, values.live_bytes, values.allocations,
-                                     values.peak_count, values.peak_bytes};
+    const std::uint64_t numbers[] = {values.live_count, values.live_bytes, values.all_count,
+                                     values.all_bytes,  values.peak_count, values.peak_bytes};
     static_assert(std::size(numbers) == std::size(value_types));
     if (std::ranges::count(numbers, 0U) == std::ssize(numbers)) return;
     ProtobufMessage row;
-    row.numbers(1, locations(report, stack));
+    row.numbers(1, stack);
     row.numbers(2, numbers);
     for (const auto& [key, value] : labels) {
       if (value.empty()) continue;
@@ -223,19 +240,45 @@ class Profile final : public CommonFile {
   }
 
   void add_samples(const IndexedReport& report, const std::string& process) {
+    Labels labels = {{"process", process}};
+    if (report->job.rank) labels.emplace_back("rank", std::to_string(*report->job.rank));
+    // Reports of older versions do not list the stacks that allocated the most.
+    const bool lists_allocations = !report->allocation_sites.empty();
+    if (lists_allocations) add_allocations(report, labels);
+    add_live_and_peak(report, labels, !lists_allocations);
+  }
+
+  // Adds the allocations of the whole run, freed or not. `labels`: those of the process.
+  void add_allocations(const IndexedReport& report, Labels labels) {
+    // Allocations of stacks that the report does not list, by kind and device.
+    std::map<std::pair<std::string, model::MaybeId>, Values> rest;
+    for (const model::Total& total : report->totals)
+      rest[{total.kind, total.device}] = {.all_count = total.allocations.value_or(0),
+                                          .all_bytes = total.allocated_bytes.value_or(0)};
+    for (const model::AllocationSite& site : report->allocation_sites) {
+      const Values values{.all_count = site.allocations.value_or(0),
+                          .all_bytes = site.allocated_bytes.value_or(0)};
+      Values& others = rest[{site.kind, site.device}];
+      others.all_count -= std::min(others.all_count, values.all_count);
+      others.all_bytes -= std::min(others.all_bytes, values.all_bytes);
+      const LabelScope scope(labels, site.kind, site.device);
+      labels.emplace_back("api", site.api.value_or(""));
+      add_sample(locations(report, site.stack), values, labels);
+    }
+    for (const auto& [memory, values] : rest) {
+      const LabelScope scope(labels, memory.first, memory.second);
+      add_sample({named_location("[call stacks that the report does not list]")}, values, labels);
+    }
+  }
+
+  // Adds the live memory and that of the peak. `labels`: those of the process. `with_allocations`:
+  // whether the samples also have the number of their stacks' allocations, freed or not.
+  void add_live_and_peak(const IndexedReport& report, Labels labels, bool with_allocations) {
     // Allocations that are in samples of live memory, by stack, kind and device.
     std::map<std::tuple<model::MaybeId, std::string, model::MaybeId>, std::uint64_t> counted;
     std::set<std::tuple<model::MaybeId, std::string, model::MaybeId, std::string>> groups;
-    Labels labels = {{"process", process}};
-    if (report->job.rank) labels.emplace_back("rank", std::to_string(*report->job.rank));
-    const std::size_t of_process = labels.size();
-    const auto add_labels = [&](const std::string& kind, model::MaybeId device) {
-      labels.resize(of_process);
-      labels.emplace_back("kind", kind);
-      labels.emplace_back("device", device_words(device));
-    };
     for (const model::LeakGroup& group : report->leak_groups) {
-      add_labels(group.kind, group.device);
+      const LabelScope scope(labels, group.kind, group.device);
       labels.emplace_back("api", group.api.value_or(""));
       labels.emplace_back("reachability", group.reachability.value_or(""));
       labels.emplace_back("growth", group.growth.value_or(""));
@@ -243,20 +286,20 @@ class Profile final : public CommonFile {
       // Live allocations and those that a context has released are rows of one group.
       const bool is_first =
           groups.emplace(group.stack, group.kind, group.device, group.api.value_or("")).second;
-      Values values{.allocations = is_first ? group.allocations.value_or(0) : 0};
-      counted[{group.stack, group.kind, group.device}] += values.allocations;
+      Values values{.all_count = is_first && with_allocations ? group.allocations.value_or(0) : 0};
+      counted[{group.stack, group.kind, group.device}] += values.all_count;
       if (!group.released_by) {
         values.live_count = group.count.value_or(0);
         values.live_bytes = group.bytes.value_or(0);
       }
-      add_sample(report, group.stack, values, labels);
+      add_sample(locations(report, group.stack), values, labels);
     }
     for (const model::PeakHolder& holder : report->peak_holders) {
-      add_labels(holder.kind, holder.device);
-      const std::uint64_t all = holder.allocations.value_or(0);
+      const LabelScope scope(labels, holder.kind, holder.device);
+      const std::uint64_t all = with_allocations ? holder.allocations.value_or(0) : 0;
       const std::uint64_t known = counted[{holder.stack, holder.kind, holder.device}];
-      add_sample(report, holder.stack,
-                 {.allocations = all - std::min(all, known),
+      add_sample(locations(report, holder.stack),
+                 {.all_count = all - std::min(all, known),
                   .peak_count = holder.count.value_or(0),
                   .peak_bytes = holder.bytes.value_or(0)},
                  labels);

@@ -12,8 +12,8 @@ from conftest import one_line
 from consumers import Profile, pprof
 from exported import HOSTILE, PRINTABLE, live_groups, rich, sums, write
 
-TYPES = ["inuse_objects/count", "inuse_space/bytes[dflt]", "alloc_objects/count", "peak_objects/count",
-         "peak_space/bytes"]  # fmt: skip
+TYPES = ["inuse_objects/count", "inuse_space/bytes[dflt]", "alloc_objects/count", "alloc_space/bytes",
+         "peak_objects/count", "peak_space/bytes"]  # fmt: skip
 
 
 @pytest.fixture
@@ -49,8 +49,36 @@ def test_the_sums_of_pprof_are_those_of_the_report(profile_of, report):
     assert profile.sums("peak_objects/count", "kind", "device") == by_kind_and_device(peak, "count")
 
 
-def test_allocations_that_are_in_two_tables_count_once(profile_of, report):
+def test_all_allocations_of_the_run_count_once(profile_of, report):
+    device, other = report["totals"][0], report["totals"][0] | {"kind": "array"}
+    device["allocations"], device["allocated_bytes"] = 12, 5000
+    other["allocations"], other["allocated_bytes"] = 3, 70
+    report["totals"] = [device, other]
+    kind = {"kind": device["kind"], "device": device["device"]}
+    report["allocation_sites"] = [
+        kind | {"api": "cudaMalloc", "stack": 95, "allocations": 7, "allocated_bytes": 3000},
+        kind | {"api": "cuMemAlloc_v2", "stack": 2, "allocations": 1, "allocated_bytes": 1500},
+    ]
     profile = profile_of(report)
+    rows = [device, other]
+    assert profile.sums("alloc_space/bytes", "kind", "device") == by_kind_and_device(rows, "allocated_bytes")
+    assert profile.sums("alloc_objects/count", "kind", "device") == by_kind_and_device(rows, "allocations")
+    found = {
+        (sample["stack"][0]["lines"][0][0], sample["labels"]["kind"], sample["labels"].get("api")): (
+            sample["values"]["alloc_objects/count"], sample["values"]["alloc_space/bytes"])
+        for sample in profile.samples if sample["values"]["alloc_objects/count"]
+    }  # fmt: skip
+    unlisted = "[call stacks that the report does not list]"
+    assert found.pop(("inlined()", "device", "cudaMalloc")) == (7, 3000)
+    assert found.pop((unlisted, "device", None)) == (4, 500)
+    assert found.pop((unlisted, "array", None)) == (3, 70)
+    assert list(found.values()) == [(1, 1500)]
+
+
+def test_allocations_that_are_in_two_tables_of_an_older_report_count_once(profile_of, report):
+    report["allocation_sites"] = []
+    profile = profile_of(report)
+    assert profile.sums("alloc_space/bytes") == {}
     # Live allocations of a group and those that a context has released are two rows with the same number.
     groups = {}
     for row in report["leak_groups"]:
@@ -136,7 +164,7 @@ def test_several_reports_are_one_profile_told_apart_by_labels(profile_of, report
 
 
 def test_a_report_without_allocations_is_an_empty_profile(profile_of, clean_report):
-    report = json.loads(clean_report.read_text()) | {"peak_holders": []}
+    report = json.loads(clean_report.read_text()) | {"peak_holders": [], "allocation_sites": [], "totals": []}
     profile = profile_of(report)
     assert profile.types == TYPES and profile.samples == []
 
