@@ -66,7 +66,7 @@ struct LargerProof {
 };
 
 // Figures that prove the verdict address_space_gap: the process lacks a range of free addresses, or
-// may have no more mappings. Null figures are unknown.
+// may have no more mappings.
 struct AddressProof {
   // Limit of the process's address space in bytes (ulimit -v); null: no limit, or unknown.
   Figure address_space_limit_bytes;

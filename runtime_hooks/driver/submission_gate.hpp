@@ -25,8 +25,8 @@ class SubmissionGate {
   // Arms the gate: later submissions (calls that submit work to a device) count themselves, so that
   // the gate can be closed. To be called before the program gets memory of cuwarden's pool that may
   // be moved. Returns true, without doing anything, if the gate is armed already. Returns false if
-  // the gate cannot be armed, because the kernel has no membarrier (before Linux 4.14) or there is
-  // no memory. Keeps errno.
+  // the gate cannot be armed, because the kernel has or allows no membarrier (before Linux 4.14, or
+  // by a seccomp filter), or because there is no memory. Keeps errno.
   bool arm() noexcept;
   // True once the gate can be closed, because submissions (calls that submit work to a device)
   // count themselves.

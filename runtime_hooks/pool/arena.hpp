@@ -338,9 +338,9 @@ class Arena {
   // are then bare, but not if a page of the same unit has one: `unit` neighbours, counted from the
   // start of the member. The caller must have unmapped the bare ones before.
   void drop_run(Run&, std::uint64_t unit = 1) noexcept;
-  // Adds the run's memory without blocks to `idle_bytes` or `partly_idle_bytes` of `counts_`
-  // (`sign` 1), or subtracts it (`sign` -1). To be called with -1 before each change of
-  // Run::pages_in_use, and with 1 after it.
+  // Adds the run's memory without blocks to `idle_bytes` (no page has a block) or
+  // `partly_idle_bytes` of `counts_` (`sign` 1), or subtracts it (`sign` -1). To be called with -1
+  // before each change of that memory, such as of Run::pages_in_use, and with 1 after it.
   void count_unused(const Run& run, int sign) noexcept;
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.

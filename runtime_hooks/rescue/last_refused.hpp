@@ -99,7 +99,8 @@ class LastRefused {
   // Returns true if the last refusal is too long ago to matter: more than 10 s before `now_ns`.
   bool is_over(std::uint64_t now_ns) const noexcept { return now_ns > time_ns_ + soon_ns; }
 
-  // Number of refusals of the last refused request that one incident (a row of the ledger) counts.
+  // A part of the refusals of the last refused request: those that one incident (a row of the
+  // ledger) counts, or those that no incident counts.
   struct Count {
     // The incident that counts the refusals of this entry; 0: none does.
     IncidentId incident;

@@ -49,8 +49,9 @@ class CodeOwners {
       if (entry->kernel == kernel) return entry->owner;
     return {};
   }
-  // Removes all kernels of the owner, and calls visit(kernel) for each. To be called when the owner
-  // is unloaded. `visit` must not use this table.
+  // Removes all kernels of the owner, and calls visit(kernel) for each. The table is locked
+  // meanwhile, so `visit` must not use it. To be called before the driver unloads the owner. Does
+  // nothing if the lock cannot be had.
   template <class Visit>
   void remove_all_of(CodeOwner owner, Visit visit) noexcept {
     const Locked locked(lock_);

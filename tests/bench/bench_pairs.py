@@ -103,8 +103,9 @@ class Bench:
         print(f"CUWARDEN_ENABLED=0: {(found['off'] - found['bare']) / 2:.2f} ns a call")
 
     def cold(self, depth):
-        """Measures in a program that does other things in between, so that no memory of the shim is
-        in the caches. The driver takes as long as the real one."""
+        """Prints the time that the shim adds to an allocation and its free, `depth` calls below main. The
+        program reads other memory before each call, so that the core's own caches hold nothing of the
+        shim. The driver takes 1000 ticks of the time-stamp counter for each call."""
         pair = self.pair("cold", depth)
         ways = {"bare": self.bare, "shimmed": self.shim}
         work = {"NULL_DRIVER_TICKS": "1000"}

@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 def is_close(found, expected, whole):
-    """Returns true if the two numbers differ by less than 1 % of `whole`."""
+    """Returns true if the two numbers differ by at most 1 % of `whole`."""
     return abs(found - expected) <= whole / 100
 
 

@@ -12,7 +12,8 @@ namespace cuwarden::hooks {
 // is_over() in most cases: the canary is damaged, or lies below the later call's frame.
 class CallCanary {
  public:
-  // `frame` is __builtin_frame_address(0) of the function in which the canary is a variable.
+  // `frame` is __builtin_frame_address(0) of the function whose frame holds the canary: a local
+  // variable, or a member of one.
   explicit CallCanary(const void* frame) noexcept : frame_(frame), seal_(seal_of(this, frame)) {}
   ~CallCanary() { seal_ = 0; }
   CallCanary(const CallCanary&) = delete;

@@ -222,7 +222,9 @@ struct IncidentRung {
   Rung rung;                         // the rung that was tried
   RungOutcome outcome;               // the rung's outcome; `under_way` until it has ended
   std::uint8_t reserved[2];
-  StringRef name;  // for Rung::reclaim, name of the reclaimer (callback); empty for other rungs
+  // For Rung::reclaim, name of the reclaimer (callback). Empty for other rungs, and if the ledger
+  // has no room for texts.
+  StringRef name;
 };
 
 // One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first

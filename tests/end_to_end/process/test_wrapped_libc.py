@@ -42,7 +42,10 @@ def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(workspace, 
 
 @pytest.mark.parametrize("where", ORDERS)
 def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(workspace, where):
-    """The program covers messages, a trap at its end, and a child that records anew."""
+    """A shell runs the program twice, first as a child in the background, with debug messages.
+
+    A call of a wrapper would end the program with status 99.
+    """
     command, env = ORDERS[where]
     script = '"$@" & wait $!; "$@"'
     run = workspace.run(["/bin/sh", "-c", script, "sh", *command], {**env, "CUWARDEN_LOG": "debug"})

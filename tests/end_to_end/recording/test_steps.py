@@ -42,7 +42,7 @@ def run_loop(workspace, *, marking="import cuwarden", mark="cuwarden.step()", st
 
 
 def leak_of(report, function):
-    """Returns the group whose stack has the function."""
+    """Returns the leak group whose call stack has a frame of the function; fails unless it is the only one."""
     names = {id: frame["function"] for id, frame in report.frames.items()}
     (group,) = [
         group

@@ -22,8 +22,8 @@ constexpr bool is_standard_output(std::string_view path) {
 // were before this call. Called once, at the start of the command.
 void prepare_output();
 
-// Writes "cuwarden: ", the line and a line feed to standard error. Line feeds and control
-// characters in `line` become question marks.
+// Writes "cuwarden: ", the line and a line feed to standard error. Line feeds, control characters
+// and invalid UTF-8 in `line` become question marks.
 void print_error(std::string_view line);
 // Writes an error line which says that memory has run out, without allocating memory. Returns the
 // exit status with which the caller must end the command: 2, or the status that
@@ -31,9 +31,9 @@ void print_error(std::string_view line);
 int no_memory();
 // Sets the exit status that no_memory() returns. Without a call, the status is 2.
 void status_without_memory(int status);
-// Writes `line` and a line feed to the descriptor. Line feeds and control characters in `line`
-// become question marks. A failed write is ignored, except on standard output: then finish_output()
-// returns a failure.
+// Writes `line` and a line feed to the descriptor. Line feeds, control characters and invalid UTF-8
+// in `line` become question marks. A failed write is ignored, except on standard output: then
+// finish_output() returns a failure.
 void print_line(int descriptor, std::string_view line);
 // Returns `name`, or two single quotes ('') if it is empty, so that an empty name can be seen in a
 // line.

@@ -110,7 +110,8 @@ class MemoryTest : public testing::Test {
   CUstream stream = nullptr;
 };
 
-// Keeps the stream busy for 20 ms, as a kernel would.
+// Queues a host function that takes 20 ms in the stream, in place of a long kernel. Does not wait
+// for it; is_long_work_done() says when it is done.
 void begin_long_work(CUstream);
 // Returns true once the work of the last begin_long_work() is done.
 bool is_long_work_done();

@@ -35,8 +35,9 @@ struct LiveProcess {
 struct LiveStack {
   // Row of the stack's group in the ledger; 0: the line folds the stacks of one text (fold_text()).
   std::uint32_t group = 0;
-  // Figures of the line's allocations. If folded stacks differ in kind or device, `row.kind` is
-  // empty and `row.device` null. If they differ in the CUDA function, `row.api` is null.
+  // Figures of the line's allocations. If the line folds stacks of different kinds or devices,
+  // `row.kind` is empty and `row.device` null. If it folds stacks of different CUDA functions,
+  // `row.api` is null.
   StackRow row;
   // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: unknown.
   // Folded stacks have the text of their shared column here (fold_text()).
