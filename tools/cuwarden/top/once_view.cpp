@@ -108,7 +108,7 @@ std::string process_view(const TopAnswer& answer, const ViewForm& form) {
                {"COUNT", 6, true, 2},
                {"GROWTH", 15, true, 1},
                {"ALLOCS/s", 8, true, 3},
-               {"KIND, GPU", 10, false, 4},
+               {"KIND", 12, false, 4},
                {"CALL", 14, false, 5}},
               "WHERE");
   const std::vector<StackRow>& stacks = answer.stacks;

@@ -39,7 +39,7 @@ std::string rate_text(const model::SignedFigure& per_minute) {
 }
 
 std::string memory_text(const std::string& kind, const model::MaybeId& device) {
-  return device ? kind + " " + std::to_string(*device) : kind;
+  return device ? kind + " GPU " + std::to_string(*device) : kind;
 }
 
 std::string program_text(const ProcessRow& process) {

@@ -84,7 +84,7 @@ void add_devices(const LiveProcess& process, const std::vector<model::AccountIte
 
 void add_totals(const LiveProcess& process, const LiveScreen& screen, ColouredLines& head) {
   if (process.totals.empty()) return;
-  Table table({{"KIND, GPU", 18}, {"LIVE", 9, true}, {"COUNT", 6, true, 2}, {"PEAK", 9, true, 1}},
+  Table table({{"KIND", 20}, {"LIVE", 9, true}, {"COUNT", 6, true, 2}, {"PEAK", 9, true, 1}},
               "LAST 5 MIN", is_wide(screen) ? 2 : 1);
   for (const LiveTotal& total : process.totals) {
     const TotalRow& row = total.row;
@@ -127,7 +127,7 @@ std::string rest_title(const LiveState& state) {
     case LiveFold::call:
       return "CALL";
     case LiveFold::kind:
-      return "KIND, GPU";
+      return "KIND";
     default:
       return state.within.empty() ? "WHERE" : "WHERE, in " + state.within;
   }
@@ -142,7 +142,7 @@ Table table_of(const LiveState& state, const ListedStacks& listed, const ShownLi
                {"GROWTH" + mark(LiveOrder::growth), 13, true, 1},
                {"ALLOCS/s" + mark(LiveOrder::rate), 8, true, 3},
                {"ALLOCS" + mark(LiveOrder::allocations), 8, true, 6},
-               {"KIND, GPU", 10, false, 4},
+               {"KIND", 12, false, 4},
                {"CALL", 14, false, 5}},
               rest_title(state) + mark(LiveOrder::text), is_wide(screen) ? 2 : 1);
   for (std::size_t i = shown.first; i < shown.end; ++i) {
