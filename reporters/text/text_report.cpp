@@ -76,82 +76,87 @@ std::string human_bytes_or_nothing(std::uint64_t bytes) {
   return bytes == 0 ? "nothing" : human_bytes(bytes);
 }
 
-// Widths of the numbers in the columns of MEMORY, so that numbers stand flush right.
-struct MemoryColumns {
-  std::size_t live = 0, peak = 0;  // characters of the longest number; 0: there is none
+// A row of the section MEMORY. Numbers stand apart from the words behind them, to stand flush
+// right.
+struct MemoryRow {
+  std::string name;              // kind of memory and device
+  std::string live, live_words;  // bytes that are live; such as " in 50"
+  std::string peak, peak_words;  // bytes of the peak, may be empty; such as " in 50 after 1.2 s"
 };
 
-// Returns the widths for all rows of the report's section MEMORY.
-MemoryColumns memory_columns(const IndexedReport& report) {
-  MemoryColumns columns;
-  const auto add = [](std::size_t& width, const std::string& number) {
-    width = std::max(width, number.size());
-  };
-  for (const auto& row : report->totals) {
-    const bool lives = row.live_count.value_or(0) != 0;
-    add(columns.live, human_bytes_or_nothing(lives ? row.live_bytes.value_or(0) : 0));
-    add(columns.peak, human_bytes(row.peak_bytes.value_or(0)));
+void add_totals_to(std::vector<MemoryRow>& rows, const IndexedReport& report) {
+  for (const model::Total& total : report->totals) {
+    const std::uint64_t live = total.live_count.value_or(0);
+    MemoryRow row{.name = memory_name(total.kind, total.device),
+                  .live = live == 0 ? "nothing" : human_bytes(total.live_bytes.value_or(0)),
+                  .live_words = live == 0 ? "" : " in " + human_count(live),
+                  .peak = human_bytes(total.peak_bytes.value_or(0)),
+                  .peak_words = " in " + human_count(total.peak_count.value_or(0))};
+    if (total.peak_time_ns)
+      row.peak_words += " after " + short_moment(report, total.peak_time_ns.value_or(0));
+    const std::uint64_t made = total.allocations.value_or(0);
+    if (made > total.peak_count.value_or(0))
+      row.peak_words += ", " + human_count(made) + " made";
+    rows.push_back(std::move(row));
   }
-  if (const auto& pool = report->pool) {
-    if (pool->spilled_count.value_or(0) != 0) {
-      add(columns.live, human_bytes_or_nothing(pool->spilled_bytes.value_or(0)));
-      add(columns.peak, human_bytes(pool->spilled_peak_bytes.value_or(0)));
-    }
-    if (pool->served_count.value_or(0) != 0)
-      add(columns.live, human_bytes_or_nothing(pool->held_bytes.value_or(0)));
-  }
-  return columns;
 }
 
 // Adds how much of the allocations above cuwarden's own pool and host memory serve.
-void add_pool(const IndexedReport& report, const MemoryColumns& columns, std::string& text) {
+void add_pool_to(std::vector<MemoryRow>& rows, const IndexedReport& report) {
   const auto& pool = report->pool;
   if (!pool) return;
-  const auto add_row = [&](const char* name, const std::string& now, const std::string& more) {
-    text += "  " + padded(name, 32) + padded(padded(now, columns.live, true), 28) + more + "\n";
-  };
   if (const std::uint64_t count = pool->spilled_count.value_or(0))
-    add_row("of that in host memory", human_bytes_or_nothing(pool->spilled_bytes.value_or(0)),
-            padded(human_bytes(pool->spilled_peak_bytes.value_or(0)), columns.peak, true) +
-                ", behind " + allocations(count) + " (CUWARDEN_SPILL)");
+    rows.push_back({.name = "of that in host memory",
+                    .live = human_bytes_or_nothing(pool->spilled_bytes.value_or(0)),
+                    .live_words = "",
+                    .peak = human_bytes(pool->spilled_peak_bytes.value_or(0)),
+                    .peak_words = ", behind " + allocations(count) + " (CUWARDEN_SPILL)"});
   if (const std::uint64_t count = pool->served_count.value_or(0))
-    add_row("held by the pool in all", human_bytes_or_nothing(pool->held_bytes.value_or(0)),
-            allocations(count) + " served (CUWARDEN_POOL)");
+    rows.push_back({.name = "held by the pool in all",
+                    .live = human_bytes_or_nothing(pool->held_bytes.value_or(0)),
+                    .live_words = "",
+                    .peak = "",
+                    .peak_words = allocations(count) + " served (CUWARDEN_POOL)"});
   if (const std::uint64_t pause_ns = pool->mesh_pause_ns.value_or(0)) {
     const std::uint64_t pages = pool->meshed_pages.value_or(0);
-    add_row("meshing", "",
-            "gave back " + human_bytes_or_nothing(pool->mesh_recovered_bytes.value_or(0)) + ", " +
-                human_count(pages) + (pages == 1 ? " page" : " pages") +
-                " came to share memory, the program was paused for " + human_time(pause_ns));
+    rows.push_back({.name = "meshing",
+                    .live = "",
+                    .live_words = "",
+                    .peak = "",
+                    .peak_words = "gave back " +
+                                  human_bytes_or_nothing(pool->mesh_recovered_bytes.value_or(0)) +
+                                  ", " + human_count(pages) + (pages == 1 ? " page" : " pages") +
+                                  " came to share memory, the program was paused for " +
+                                  human_time(pause_ns)});
   }
 }
 
+// Adds the section MEMORY. Its columns are no wider than their longest text, so that rows fit into
+// the lines of a file.
 void add_totals(const IndexedReport& report, const Style& style, std::string& text) {
-  const auto& totals = report->totals;
-  if (totals.empty()) return;
+  if (report->totals.empty()) return;
+  std::vector<MemoryRow> rows;
+  add_totals_to(rows, report);
+  add_pool_to(rows, report);
+
+  const std::string live_title = was_running(report) ? "live at that moment" : "live at the end";
+  std::size_t name_width = 0, number = 0, peak_number = 0, live_width = live_title.size();
+  for (const MemoryRow& row : rows) {
+    name_width = std::max(name_width, row.name.size());
+    number = std::max(number, row.live.size());
+    peak_number = std::max(peak_number, row.peak.size());
+  }
+  for (const MemoryRow& row : rows)
+    live_width = std::max(live_width, number + row.live_words.size());
+  constexpr std::size_t gap = 3;
   text += "\n" +
-          style.bold(padded("MEMORY", 34) +
-                     padded(was_running(report) ? "live at that moment" : "live at the end", 28) +
+          style.bold(padded("MEMORY", 2 + name_width + gap) + padded(live_title, live_width + gap) +
                      "peak") +
           "\n";
-  const MemoryColumns columns = memory_columns(report);
-  for (const auto& row : totals) {
-    const std::uint64_t live = row.live_count.value_or(0);
-    std::string peak = padded(human_bytes(row.peak_bytes.value_or(0)), columns.peak, true) +
-                       " in " + human_count(row.peak_count.value_or(0));
-    if (row.peak_time_ns) {
-      peak += " after " + short_moment(report, row.peak_time_ns.value_or(0));
-    }
-    if (const std::uint64_t made = row.allocations.value_or(0); made > row.peak_count.value_or(0))
-      peak += ", " + human_count(made) + " made in all";
-    text += "  " + padded(memory_name(row.kind, row.device), 32) +
-            padded(padded(live == 0 ? "nothing" : human_bytes(row.live_bytes.value_or(0)),
-                          columns.live, true) +
-                       (live == 0 ? "" : " in " + human_count(live)),
-                   28) +
-            peak + "\n";
-  }
-  add_pool(report, columns, text);
+  for (const MemoryRow& row : rows)
+    text += "  " + padded(row.name, name_width + gap) +
+            padded(padded(row.live, number, true) + row.live_words, live_width + gap) +
+            (row.peak.empty() ? "" : padded(row.peak, peak_number, true)) + row.peak_words + "\n";
 }
 
 // Returns the number of failed requests for this memory that the report's incidents are about.

@@ -170,11 +170,27 @@ TEST_F(TextRows, numbers_of_the_memory_stand_flush_right) {
   report.pool->held_bytes = 4 * mib;
   const std::string shown = text();
   EXPECT_TRUE(has(shown,
-                  "  device memory (GPU 0)           758.5 MiB in 1              758.5 MiB in 1\n"
-                  "  virtual memory (GPU 0)            2.0 GiB in 1                3.0 GiB in 1\n"
-                  "  pinned host memory (GPU 0)        nothing                     4.0 MiB in 1\n"
-                  "  held by the pool in all           4.0 MiB                   3 allocations "))
+                  "MEMORY                         live at the end   peak\n"
+                  "  device memory (GPU 0)        758.5 MiB in 1    758.5 MiB in 1\n"
+                  "  virtual memory (GPU 0)         2.0 GiB in 1      3.0 GiB in 1\n"
+                  "  pinned host memory (GPU 0)     nothing           4.0 MiB in 1\n"
+                  "  held by the pool in all        4.0 MiB         3 allocations "))
       << shown;
+}
+
+TEST_F(TextRows, a_row_of_the_memory_fits_into_a_line_of_a_file) {
+  add_total("stream_ordered", 2400 * mib, 15'800 * mib);
+  model::Total& row = report.totals.back();
+  row.live_count = 412;
+  row.peak_count = 1250;
+  row.peak_time_ns = 723'000'000'000;
+  row.allocations = 98'123;
+  const std::string shown = text();
+  const std::size_t start = shown.find("  stream-ordered"), end = shown.find('\n', start);
+  ASSERT_NE(start, std::string::npos) << shown;
+  const std::string line = shown.substr(start, end - start);
+  EXPECT_TRUE(has(line, "98,123 made")) << line;
+  EXPECT_LE(line.size(), 100u) << line;
 }
 
 TEST_F(TextRows, frames_of_a_recursion_are_one_line_with_their_number) {
