@@ -69,9 +69,9 @@ int call_modules(unsigned incident) {
 // inherits the queue.
 constinit std::atomic<bool> is_queued{false};
 constinit std::atomic<pid_t> asking_process{0};
-// The last incident that was given to ask(), in the lower half, and the time, in milliseconds of
-// now_ns(), in the upper one. They change together, so that no incident gets the time of another.
-// 0: none since the last call ran.
+// The last incident that was given to ask(), in the lower half; 0: none since the last call ran.
+// The upper half is the time, in milliseconds of now_ns(), modulo 2^32. Both change together, so
+// that no incident gets the time of another.
 constinit std::atomic<std::uint64_t> asked_incident{0};
 
 std::uint32_t now_ms() noexcept { return static_cast<std::uint32_t>(now_ns() / 1'000'000); }
@@ -99,9 +99,11 @@ void InterpreterCalls::ask(IncidentId incident) noexcept {
   const Uncancelled whole;
   if (!find_python() || python.is_initialized() == 0) return;
   const pid_t own = getpid();
+  std::uint64_t inherited = asked_incident.load();
   if (asking_process.exchange(own) != own) {
     is_queued.store(false);
-    asked_incident.store(0);
+    // Another thread of this process may have stored an incident meanwhile, which stays.
+    asked_incident.compare_exchange_strong(inherited, 0);
   }
   if (incident.value != 0) asked_incident.store(std::uint64_t{now_ms()} << 32 | incident.value);
   if (is_queued.exchange(true)) return;
