@@ -48,6 +48,9 @@ constexpr std::pair<const char*, const char*> value_types[] = {
     {"inuse_objects", "count"}, {"inuse_space", "bytes"},  {"alloc_objects", "count"},
     {"alloc_space", "bytes"},   {"peak_objects", "count"}, {"peak_space", "bytes"}};
 
+// Location of the allocations of stacks that the report does not list.
+constexpr char unlisted_stacks[] = "[call stacks that the report does not list]";
+
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
 std::string device_words(model::MaybeId device) {
@@ -219,15 +222,16 @@ class Profile final : public CommonFile {
     return ids;
   }
 
-  // Adds a sample, unless all of its values are 0. `stack`: ids of its locations, innermost first.
-  void add_sample(const std::vector<std::uint64_t>& stack, const Values& values,
-                  const Labels& labels) {
+  // Adds a sample, unless all of its values are 0. `stack`: returns the ids of its locations,
+  // innermost first; called only if the sample is added, so that no location is without a sample.
+  template <class Stack>
+  void add_sample(const Stack& stack, const Values& values, const Labels& labels) {
     const std::uint64_t numbers[] = {values.live_count, values.live_bytes, values.all_count,
                                      values.all_bytes,  values.peak_count, values.peak_bytes};
     static_assert(std::size(numbers) == std::size(value_types));
     if (std::ranges::count(numbers, 0U) == std::ssize(numbers)) return;
     ProtobufMessage row;
-    row.numbers(1, stack);
+    row.numbers(1, stack());
     row.numbers(2, numbers);
     for (const auto& [key, value] : labels) {
       if (value.empty()) continue;
@@ -263,16 +267,16 @@ class Profile final : public CommonFile {
       others.all_bytes -= std::min(others.all_bytes, values.all_bytes);
       const LabelScope scope(labels, site.kind, site.device);
       labels.emplace_back("api", site.api.value_or(""));
-      add_sample(locations(report, site.stack), values, labels);
+      add_sample([&] { return locations(report, site.stack); }, values, labels);
     }
     for (const auto& [memory, values] : rest) {
       const LabelScope scope(labels, memory.first, memory.second);
-      add_sample({named_location("[call stacks that the report does not list]")}, values, labels);
+      add_sample([&] { return std::vector{named_location(unlisted_stacks)}; }, values, labels);
     }
   }
 
   // Adds the live memory and that of the peak. `labels`: those of the process. `with_allocations`:
-  // whether the samples also have the number of their stacks' allocations, freed or not.
+  // true: the samples also have the number of their stacks' allocations, freed or not.
   void add_live_and_peak(const IndexedReport& report, Labels labels, bool with_allocations) {
     // Allocations that are in samples of live memory, by stack, kind and device.
     std::map<std::tuple<model::MaybeId, std::string, model::MaybeId>, std::uint64_t> counted;
@@ -292,13 +296,13 @@ class Profile final : public CommonFile {
         values.live_count = group.count.value_or(0);
         values.live_bytes = group.bytes.value_or(0);
       }
-      add_sample(locations(report, group.stack), values, labels);
+      add_sample([&] { return locations(report, group.stack); }, values, labels);
     }
     for (const model::PeakHolder& holder : report->peak_holders) {
       const LabelScope scope(labels, holder.kind, holder.device);
       const std::uint64_t all = with_allocations ? holder.allocations.value_or(0) : 0;
       const std::uint64_t known = counted[{holder.stack, holder.kind, holder.device}];
-      add_sample(locations(report, holder.stack),
+      add_sample([&] { return locations(report, holder.stack); },
                  {.all_count = all - std::min(all, known),
                   .peak_count = holder.count.value_or(0),
                   .peak_bytes = holder.bytes.value_or(0)},
