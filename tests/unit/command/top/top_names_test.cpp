@@ -71,7 +71,10 @@ TEST_F(CallSiteNamesTest, library_and_offset_are_there_as_soon_as_they_were_aske
   CallSiteNames names(file());
   EXPECT_EQ(names.get(groups[0]).where, "");
   names.want(groups);
-  EXPECT_NE(names.get(groups[0]).where, "");
+  const std::string where = names.get(groups[0]).where;
+  EXPECT_TRUE(where.find("top_names_test+0x") != std::string::npos ||
+              where.find("outermost_code") != std::string::npos)
+      << where;
   EXPECT_EQ(names.get(groups[0]).api, "cudaMalloc");
 }
 
@@ -80,8 +83,12 @@ TEST_F(CallSiteNamesTest, names_may_go_while_they_are_looked_up) {
   const auto opened = file();
   for (int round = 0; round < 20; ++round) {
     CallSiteNames names(opened);
+    // The thread runs before it gets work. The object then goes at different moments of that work.
+    names.want_later({groups[0]});
+    names.wait();
     names.want_later(groups);
     names.whole_stack(groups[0]);
+    usleep(static_cast<unsigned>(round) * 100);
   }
   // The threads end by themselves, and then no longer hold the ledger.
   for (int waited_ms = 0; opened.use_count() > 1 && waited_ms < 20'000; ++waited_ms) usleep(1000);
