@@ -116,7 +116,7 @@ NOT_RUN = [
     (r"tools/test( .*)?", "this test is a part of it", check_script),
     (r"tools/release( .*)?", "tests/release runs it", check_script),
     (r"tests/gpu/(run|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
-    (r"meson (setup|install|configure|test)( .*)?|ninja .*", "the build that this test runs in", check_meson),
+    (r"(?:[A-Z_]+=\S+ )*meson (setup|install|configure|test)( .*)?|ninja .*", "the build that this test runs in", check_meson),
     (r"export \w*PATH=.*", "the fixture `shown` sets the variable", check_path),
     (r"python3 -m cuwarden", "names the module; other commands run a script by it", check_module),
     (r"systemd-run .*", "begins a command", check_systemd_run),
