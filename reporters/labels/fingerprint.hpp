@@ -28,8 +28,8 @@ class Fingerprints {
   // equal lines are one, so that the depth of a recursion has no effect.
   //
   // `kind`: kind of memory, such as "device". `api`: CUDA function that the program called; empty:
-  // unknown. `frames`: the call stack, innermost first. The object keeps views of the frames'
-  // texts, which must live as long as the object.
+  // unknown. `frames`: the call stack, innermost first. The object keeps the addresses of the
+  // frames' texts, which must live as long as the object.
   std::string identity(std::string_view kind, std::string_view api,
                        std::span<const NamedFrame> frames);
   // Returns the fingerprint of a group of allocations: the 64-bit FNV-1a hash of the text that

@@ -120,7 +120,7 @@ struct HookCalls {
 
 // A driver function that has no hook and that the program looked up by name, so that its calls are
 // not recorded. Only functions are listed that make the device read or write memory, or that are
-// another version of a hooked function (cuMemAlloc and cuMemAlloc_v2).
+// another version of a hooked function, as with and without _v2.
 struct UnhookedLookup {
   std::string name;  // name under which the function was looked up
   Figure count;      // number of the program's lookups of this name

@@ -23,7 +23,8 @@ namespace cuwarden {
 // the device's worst moment: the moment of the run at which most unused memory was locked in slabs
 // by live pieces.
 struct WorstSlabs {
-  // Figures that the process recorded at that moment: when it was, and what was live and locked.
+  // Figures that the process recorded about that moment, such as its time and the locked bytes. The
+  // holders may be those of an earlier moment (Worst::holders_ns).
   ledger::SeriesView::Worst moment;
   // Bytes that rounding had added to the live requests when most memory was locked in slabs.
   std::uint64_t rounding_bytes = 0;

@@ -58,9 +58,10 @@ inline CUresult wait_for_context(const RealDriver& real, ContextId context) noex
 // Unlike wait_for_context(), ends no stream capture. Makes and frees a small allocation: before
 // that free, the driver waits for the context's work (measured, with captures in any mode). On a
 // full device, makes and frees a page of page-locked host memory instead. The driver waits before
-// that free, too, and takes a millisecond. Returns the driver's result: CUDA_ERROR_OUT_OF_MEMORY,
-// without a wait, if there is no memory for either. Returns CUDA_ERROR_NOT_SUPPORTED, without a
-// wait, if the driver lacks a function or cannot change the thread's capture mode.
+// that free, too; both calls take a millisecond together. Returns the driver's result:
+// CUDA_ERROR_OUT_OF_MEMORY, without a wait, if there is no memory for either. Returns
+// CUDA_ERROR_NOT_SUPPORTED, without a wait, if the driver lacks a function or cannot change the
+// thread's capture mode.
 inline CUresult wait_beside_captures(const RealDriver& real, ContextId context) noexcept {
   const RelaxedCaptures relaxed(real);
   if (!relaxed || real.cuMemAlloc_v2 == nullptr || real.cuMemFree_v2 == nullptr ||

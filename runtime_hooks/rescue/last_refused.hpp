@@ -119,8 +119,8 @@ class LastRefused {
   }
   // The thread's last refused request; without meaning if `recorder_` is 0.
   Request request_;
-  // Id of the Refusals object that has noted the refusals; 0: no request was refused. A forked
-  // child makes an object with another id, and so knows that its parent noted them.
+  // Serial number of the Refusals object that has noted the refusals; 0: no request was refused. A
+  // forked child makes an object with another number, and so knows that its parent noted them.
   std::uint32_t recorder_ = 0;
   // True if the thread was served a different request since its last refusal.
   bool was_served_other_ = false;

@@ -43,7 +43,7 @@ class ObjectSpan {
   // Measurement of the device memory that the driver's call takes.
   ImplicitSpan span_;
   // The context that was current before the call of the driver, and its device. Its member
-  // `context` is 0 if none was current.
+  // `context` is 0 if none was current or the driver does not say.
   tracking::CurrentContext here_;
   // The device's base before the driver's call: the latest reading of its free memory, from which
   // calls without readings of their own are measured.

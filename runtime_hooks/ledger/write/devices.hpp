@@ -76,7 +76,7 @@ struct ImplicitChange {
   std::string_view largest_local_kernel{};
 };
 
-// Result of Devices::change_implicit(): what the call has changed in the device's row. Each member
+// Result of Devices::change_implicit(): changes of three numbers in the device's row. Each member
 // is the new value less the old one, in bytes; negative: the value fell.
 struct ImplicitEffect {
   std::int64_t context_bytes = 0;       // contexts after the first one

@@ -23,7 +23,7 @@ struct Block {
   std::uint64_t start = 0;        // the address at which the block begins
   std::uint64_t bytes = 0;        // bytes that the program asked for
   std::uint64_t taken_bytes = 0;  // `bytes`, rounded up to a multiple of 512
-  // A number that no other block of the process ever has; 0: not numbered yet.
+  // A number that no other block of the process ever has; 0: the object describes no block.
   std::uint64_t serial = 0;
   bool sync_memops = false;  // true if the program set CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 };

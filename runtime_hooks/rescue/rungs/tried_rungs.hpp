@@ -109,7 +109,8 @@ class TriedRungs {
 
  private:
   // Writes one row of `rows_` to the ledger, as a rung that was tried in `incident`, which must not
-  // be 0. `at`: index of the row, less than `count_`. If the ledger has no room, notes that there.
+  // be 0. `at`: index of the row, less than `count_`. If the ledger's table of rungs is full, the
+  // row is left out.
   void write(IncidentId incident, std::size_t at) const noexcept {
     const RungReport& report = rows_[at].report;
     ledger_.incidents.add_rung(incident, {.order = static_cast<std::uint32_t>(at + 1),

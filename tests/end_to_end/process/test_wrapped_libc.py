@@ -44,7 +44,7 @@ def test_wrappers_of_libc_do_not_stop_a_program_that_is_not_recorded(workspace, 
 def test_the_shim_looks_names_up_and_writes_the_report_without_a_wrapper(workspace, where):
     """A shell runs the program twice, first as a child in the background, with debug messages.
 
-    A call of a wrapper would end the program with status 99.
+    If the shim called a wrapper, the program would end with status 99.
     """
     command, env = ORDERS[where]
     script = '"$@" & wait $!; "$@"'

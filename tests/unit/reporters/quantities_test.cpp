@@ -173,6 +173,7 @@ TEST(WallClock, points_in_time_are_read_as_reports_write_them) {
   EXPECT_EQ(parse_iso_8601("2026-11-26T04:28:16.977002377Z"), 1'795'667'296'977'002'377);
   // Digits behind the second are a decimal fraction: JavaScript writes three.
   EXPECT_EQ(parse_iso_8601("2026-11-26T04:28:16.977Z"), 1'795'667'296'977'000'000);
+  EXPECT_EQ(parse_iso_8601("2026-11-26T04:28:16.9Z"), 1'795'667'296'900'000'000);
   EXPECT_EQ(parse_iso_8601("2026-11-26T04:28:16.07Z"), 1'795'667'296'070'000'000);
   for (const char* bad :
        {"", "2026-11-26", "2026-11-26T04:28:16Z", "2026-13-26T04:28:16.977002377Z",

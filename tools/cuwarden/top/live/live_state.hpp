@@ -39,7 +39,7 @@ enum class LiveFold : std::uint8_t { stack, module, call, kind };
 // State of a list: its order, its filter, the selected line, and the lines that are shown.
 struct LiveList {
   LiveOrder order = LiveOrder::bytes;  // column by which the list is sorted
-  // True: the line that comes last by `order` is shown first.
+  // True: the line that comes last by `order` is shown first. Processes that have ended stay last.
   bool reversed = false;
   // Text that lines of the list must contain, in small or capital letters; empty: all lines are
   // shown.
