@@ -95,8 +95,7 @@ void add_totals_to(std::vector<MemoryRow>& rows, const IndexedReport& report) {
     if (total.peak_time_ns)
       row.peak_words += " after " + short_moment(report, total.peak_time_ns.value_or(0));
     const std::uint64_t made = total.allocations.value_or(0);
-    if (made > total.peak_count.value_or(0))
-      row.peak_words += ", " + human_count(made) + " made";
+    if (made > total.peak_count.value_or(0)) row.peak_words += ", " + human_count(made) + " made";
     rows.push_back(std::move(row));
   }
 }

@@ -339,8 +339,7 @@ TEST_F(TextReport, allocations_and_frees_are_counted_at_their_call_sites) {
     return time_of_day(ledger.process.start_realtime_ns + ns) + " (" + std::to_string(seconds) +
            ".0 s)";
   };
-  EXPECT_TRUE(has(with(holder), "4.0 MiB in 1 after " + at(5) + ", 900 made\n"))
-      << with(holder);
+  EXPECT_TRUE(has(with(holder), "4.0 MiB in 1 after " + at(5) + ", 900 made\n")) << with(holder);
   EXPECT_TRUE(has(with(holder), "4.0 MiB in 1 allocation · pinned host memory\n"))
       << "an earlier version's";
   holder.update({{"allocations", 900}, {"first_ns", 2'000'000'000}, {"last_ns", 8'000'000'000}});
