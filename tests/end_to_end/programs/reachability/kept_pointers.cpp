@@ -2,10 +2,12 @@
 // loses them. The function that allocates a block tells what becomes of its pointer: lost_device()
 // loses the pointer to device memory, held_pinned() keeps the one to page-locked memory, and so on.
 //
-// usage: kept_pointers SEED [exit]
+// usage: kept_pointers SEED [exit|hide]
 //
 // `exit`: ends by exit() in the main thread; otherwise main() returns. In both cases the containers
 // that are variables of functions are destroyed before the process ends, without freeing anything.
+// `hide`: also keeps pointers in other forms. inverted_device() keeps the one to device memory with
+// all bits inverted, and so on.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <unistd.h>
@@ -93,11 +95,22 @@ DEFINE_ALLOCATING(lost)
 DEFINE_ALLOCATING(held)
 DEFINE_ALLOCATING(inside)
 DEFINE_ALLOCATING(freed)
+DEFINE_ALLOCATING(inverted)
+DEFINE_ALLOCATING(marked_high)
+DEFINE_ALLOCATING(marked_low)
+DEFINE_ALLOCATING(distance)
+DEFINE_ALLOCATING(packed)
 
 struct Node {
   int number;
   void* block;
   std::uint64_t rest;
+};
+// A structure in which the pointer's address is no multiple of eight.
+struct [[gnu::packed]] PackedNode {
+  std::uint32_t number;
+  void* block;
+  std::uint32_t rest;
 };
 // A container that is destroyed at the process's end, before the handlers that CUDA has registered.
 std::vector<void*>& early_destroyed() {
@@ -111,6 +124,8 @@ std::vector<void*>* in_row;
 std::deque<void*>* queued;
 std::set<void*>* sorted;
 std::vector<std::function<void*()>>* captured;
+std::vector<std::uint64_t>* hidden;
+std::vector<PackedNode>* packed_nodes;
 std::array<void* volatile, 8> variables;
 thread_local std::array<void* volatile, 4> of_thread;
 std::atomic<bool> is_thread_ready{false};
@@ -157,6 +172,15 @@ void make_noise() {
   delete node;
 }
 
+[[gnu::noinline]] void hide(std::uint32_t round) {
+  const auto number = [](void* block) { return reinterpret_cast<std::uint64_t>(block); };
+  hidden->push_back(~number(inverted()));
+  hidden->push_back(number(marked_high()) | std::uint64_t{1} << 63);
+  hidden->push_back(number(marked_low()) | 1);
+  hidden->push_back(number(distance()) - number(variables[0]));
+  packed_nodes->push_back({round, packed(), 0});
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -174,9 +198,15 @@ int main(int count, char** arguments) {
   std::thread(keep_on_stack).detach();
   cuwarden::wait_until("the thread has its block", [] { return is_thread_ready.load(); });
   for (void* volatile& block : of_thread) block = held();
-  for (int round = 0; round < 12; ++round) keep_and_lose(round);
+  hidden = new std::vector<std::uint64_t>;
+  packed_nodes = new std::vector<PackedNode>;
+  const std::string_view mode = count > 2 ? arguments[2] : "";
+  for (int round = 0; round < 12; ++round) {
+    keep_and_lose(round);
+    if (mode == "hide") hide(static_cast<std::uint32_t>(round));
+  }
   clear_stack();
   std::puts("done");
-  if (count > 2 && std::string_view(arguments[2]) == "exit") std::exit(3);
+  if (mode == "exit") std::exit(3);
   return 0;
 }
