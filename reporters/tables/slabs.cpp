@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <utility>
 
 #include "reporters/model/each_row.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
@@ -81,7 +82,20 @@ void each_page(std::span<const Piece> pieces, std::uint64_t page, const Visit& v
   }
 }
 
-void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
+// The groups with the most pieces of a slab: (number of pieces, group), most first.
+using LargestGroups = std::array<std::pair<std::uint64_t, GroupId>, ledger::slab_group_count>;
+
+// Puts the group in its position among the largest ones. Of groups with equal numbers of pieces,
+// the one that was noted first comes first.
+void note_group(LargestGroups& largest, std::uint64_t count, GroupId group) {
+  std::size_t at = largest.size() - 1;
+  if (count <= largest[at].first) return;
+  for (; at > 0 && count > largest[at - 1].first; --at) largest[at] = largest[at - 1];
+  largest[at] = {count, group};
+}
+
+// Adds the slab with these pieces, and sorts the pieces by their groups.
+void add_slab(Fragmentation& all, std::span<Piece> pieces) {
   LiveSlab slab;
   slab.address = pieces[0].address / all.page_bytes * all.page_bytes;
   std::map<std::uint64_t, std::uint64_t> bytes_by_class;
@@ -96,12 +110,19 @@ void add_slab(Fragmentation& all, std::span<const Piece> pieces) {
                      })->first;
   // The pieces in a damaged ledger may fill more than a page.
   const std::uint64_t locked = all.page_bytes - std::min(slab.cut_bytes, all.page_bytes);
-  for (const Piece& piece : pieces) {
-    SlabHolder& holder = all.holders[piece.group];
-    ++holder.count;
-    holder.bytes += piece.bytes;
-    holder.locked_bytes += locked / pieces.size();
+  std::ranges::sort(pieces, {}, &Piece::group);
+  LargestGroups largest{};
+  for (std::size_t first = 0; first < pieces.size();) {
+    const std::uint32_t group = pieces[first].group;
+    SlabHolder& holder = all.holders[group];
+    std::uint64_t count = 0;
+    for (; first < pieces.size() && pieces[first].group == group; ++first, ++count)
+      holder.bytes += pieces[first].bytes;
+    holder.count += count;
+    holder.locked_bytes += count * (locked / pieces.size());
+    note_group(largest, count, {group});
   }
+  std::ranges::transform(largest, slab.groups.begin(), &LargestGroups::value_type::second);
   SlabClass& size_class = all.classes[slab.class_bytes];
   ++size_class.slab_count;
   size_class.live_count += slab.live_count;

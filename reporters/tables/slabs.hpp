@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
 #include "runtime_hooks/core/kind.hpp"
+#include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -35,6 +37,9 @@ struct LiveSlab {
   // two. In a Fragmentation, the slab has the class whose pieces have the most live bytes there. In
   // WorstSlabs, it has the class of a piece of average size. 0 only until it is set.
   std::uint64_t class_bytes = 0;
+  // Groups of allocations (stack, function, kind, device) with the most live pieces in the slab,
+  // most pieces first. 0: there are no more groups. In WorstSlabs, all are 0.
+  std::array<GroupId, ledger::slab_group_count> groups{};
 };
 
 // All slabs of one size class (LiveSlab::class_bytes) on a device. A slab is a 2 MiB page from

@@ -65,7 +65,10 @@ void note_slabs(ledger::Incidents& rows, const ledger::Reader& live, rescue::Inc
   std::vector<ledger::SlabRow> slabs;
   slabs.reserve(here.slabs.size());
   for (const LiveSlab& slab : here.slabs)
-    slabs.push_back({{slab.address}, slab.live_count, slab.live_bytes});
+    slabs.push_back({.address = {slab.address},
+                     .live_count = slab.live_count,
+                     .live_bytes = slab.live_bytes,
+                     .groups = slab.groups});
   rows.add_slabs(incident.id, slabs);
   note_lockers(live, here, incident.holdings);
 }

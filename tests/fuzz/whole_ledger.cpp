@@ -60,7 +60,7 @@ std::vector<std::byte> whole_ledger() {
       writer->incidents.add_rung(refused.incident, {1, Rung::retry, RungOutcome::served, 1000, {}});
       writer->incidents.rescued(refused.incident, Rung::retry, 512);
       writer->incidents.add_slab_class(refused.incident, {512, 1, i, 512 * i});
-      const SlabRow slab{DeviceAddress{i << 21}, i, 512 * i};
+      const SlabRow slab{DeviceAddress{i << 21}, i, 512 * i, {group}};
       writer->incidents.add_slabs(refused.incident, {&slab, 1});
       IncidentFacts facts;
       IncidentHoldings holdings;

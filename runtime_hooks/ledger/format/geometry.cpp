@@ -35,7 +35,7 @@ constexpr std::array<Share, region_count> shares = {{
     {8192, 16, sizeof(Incident)},
     {8192, 64, sizeof(IncidentHolder)},
     {8192, 64, sizeof(IncidentClass)},
-    {1024, 64, sizeof(IncidentSlab)},
+    {512, 64, sizeof(IncidentSlab)},
     {8192, 64, sizeof(IncidentRung)},
     {8192, 64, sizeof(IncidentProcess)},
     {128, 64, sizeof(SlabPage)},

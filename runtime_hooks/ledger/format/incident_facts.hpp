@@ -137,6 +137,8 @@ struct SlabRow {
   DeviceAddress address;  // address of the slab's first byte
   // Number, and sum of the requested bytes, of the live allocations in the slab.
   std::uint64_t live_count = 0, live_bytes = 0;
+  // Groups with the most live allocations in the slab, most first; 0: there are no more groups.
+  std::array<GroupId, slab_group_count> groups{};
 };
 // One attempt (rung) to serve a refused request, with its outcome.
 struct RungRow {

@@ -227,6 +227,9 @@ struct IncidentRung {
   StringRef name;
 };
 
+// Most groups of allocations that are kept for a slab of the driver at a refusal.
+inline constexpr std::size_t slab_group_count = 4;
+
 // One of the driver's slabs (2 MiB units of device memory) at the moment of an incident's first
 // refusal. Either all slabs of the request's device have rows or, for lack of room, none has.
 struct IncidentSlab {
@@ -235,6 +238,9 @@ struct IncidentSlab {
   std::uint64_t address;             // address of the slab's first byte
   // Number and requested bytes of the live allocations in the slab.
   std::uint64_t live_count, live_bytes;
+  // Rows in the groups table of the groups with the most live allocations in the slab, most first;
+  // 0: there are no more groups.
+  std::uint32_t groups[slab_group_count];
 };
 
 }  // namespace cuwarden::ledger

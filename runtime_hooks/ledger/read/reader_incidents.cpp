@@ -101,9 +101,15 @@ std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t index) const
 std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t index) const noexcept {
   const auto* const found = published<IncidentSlab>(RegionId::incident_slabs, index);
   if (found == nullptr) return std::nullopt;
-  return IncidentSlabView{{DeviceAddress{load_field(found->address)}, load_field(found->live_count),
-                           load_field(found->live_bytes)},
-                          IncidentId{load_field(found->incident)}};
+  IncidentSlabView view{{.address = DeviceAddress{load_field(found->address)},
+                         .live_count = load_field(found->live_count),
+                         .live_bytes = load_field(found->live_bytes)},
+                        IncidentId{load_field(found->incident)}};
+  for (std::size_t i = 0; i < slab_group_count; ++i) {
+    const std::uint32_t group = load_field(found->groups[i]);
+    if (group < rows(RegionId::groups)) view.groups[i] = GroupId{group};
+  }
+  return view;
 }
 
 }  // namespace cuwarden::ledger

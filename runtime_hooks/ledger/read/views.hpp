@@ -253,7 +253,8 @@ struct IncidentClassView : SlabClassRow {
 struct IncidentRungView : RungRow {
   IncidentId incident;  // the incident whose request the rung tried to serve
 };
-// A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused.
+// A copy of an IncidentSlab: one of the driver's slabs when the incident's request was refused. A
+// group that the ledger's table does not have is read as 0.
 struct IncidentSlabView : SlabRow {
   IncidentId incident;  // the incident at whose refusal the slab had these contents
 };

@@ -280,6 +280,7 @@ void Incidents::add_slabs(IncidentId id, std::span<const SlabRow> given) noexcep
     rows[i].address = given[i].address.value;
     rows[i].live_count = given[i].live_count;
     rows[i].live_bytes = given[i].live_bytes;
+    std::ranges::transform(given[i].groups, rows[i].groups, &GroupId::value);
     rows[i].state.store(1, std::memory_order_release);
   }
 }

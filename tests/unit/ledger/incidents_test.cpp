@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <random>
 #include <string>
@@ -293,7 +294,7 @@ TEST_F(LedgerIncidentsTest,
       sizeof(IncidentSlab);
   std::vector<SlabRow> slabs;
   const std::uint64_t half = (most - 1) / 2;
-  for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i});
+  for (std::uint64_t i = 0; i <= half; ++i) slabs.push_back({{i << 21}, i, 512 * i, {}});
   incidents.add_slabs(first.incident, slabs);
   EXPECT_EQ(reader().rows(RegionId::incident_slabs), 1u) << "row 0 is reserved";
   slabs.pop_back();
@@ -307,6 +308,21 @@ TEST_F(LedgerIncidentsTest,
   incidents.add_slabs(next.incident, slabs);
   incidents.add_slabs(next.incident, {slabs.data(), 3});
   ASSERT_EQ(reader().rows(RegionId::incident_slabs), half + 4);
+}
+
+TEST_F(LedgerIncidentsTest, a_slab_names_its_groups_in_order_and_a_damaged_name_is_none) {
+  const GroupId one = group(1), other = group(2);
+  const auto refused = refuse(one, 100, second_ns);
+  const SlabRow slab{
+      .address = {2 << 20}, .live_count = 5, .live_bytes = 2560, .groups = {other, one}};
+  incidents.add_slabs(refused.incident, {&slab, 1});
+  using Groups = std::array<GroupId, slab_group_count>;
+  EXPECT_EQ(reader().incident_slab(1)->groups, (Groups{other, one}));
+  IncidentSlab& row = storage.rows<IncidentSlab>(RegionId::incident_slabs)[1];
+  row.groups[0] = static_cast<std::uint32_t>(reader().rows(RegionId::groups));
+  row.groups[2] = UINT32_MAX;
+  EXPECT_EQ(reader().incident_slab(1)->groups, (Groups{GroupId{}, one}));
+  EXPECT_EQ(reader().incident_slab(1)->live_count, 5u);
 }
 
 }  // namespace
