@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reporters/model/fields.hpp"
 #include "reporters/model/values.hpp"
@@ -80,7 +81,12 @@ struct Slab {
   // Number of pieces of class_bytes that fit into the slab, at least `live`. Never null.
   Figure slots;
   Figure live;  // number of live pieces (small allocations) in the slab; never null
-  CUWARDEN_FIELDS(device, address, class_bytes, slots, live)
+  // Ids, in the table `stacks`, of the call stacks with the most live pieces in the slab: at most
+  // 4, most pieces first. Stacks that were not recorded are left out. Empty also if the report is
+  // older than this field.
+  std::vector<Id> stacks{};
+  CUWARDEN_FIELDS(device, address, class_bytes, slots, live, stacks)
+  CUWARDEN_MAY_LACK(stacks)
 };
 
 // A call stack with live pieces in slabs at the end of the process. Pieces are small allocations
@@ -125,7 +131,8 @@ struct WorstFragmentation {
   CUWARDEN_MAY_LACK(rounding_bytes, pieces_seen, mempool_idle_bytes, largest_request_bytes, read_ns)
 };
 
-// A slab at the moment of the run at which most freed memory of its device was locked in slabs.
+// A slab at the moment of the run at which most freed memory of its device was locked in slabs. The
+// call stacks of its pieces are not recorded at that moment.
 struct WorstSlab {
   Id device = 0;            // CUDA ordinal of the device, from 0
   std::string address;      // address at which the slab starts, in hexadecimal
@@ -197,7 +204,12 @@ struct IncidentSlab {
   Id incident = 0;          // id of the refused request in the table `incidents`
   std::string address;      // address at which the slab starts, in hexadecimal
   Figure live, live_bytes;  // number of live pieces (small allocations) in the slab; their bytes
-  CUWARDEN_FIELDS(incident, address, live, live_bytes)
+  // Ids, in the table `stacks`, of the call stacks with the most live pieces in the slab: at most
+  // 4, most pieces first. Stacks that were not recorded are left out. Empty also if the report is
+  // older than this field.
+  std::vector<Id> stacks{};
+  CUWARDEN_FIELDS(incident, address, live, live_bytes, stacks)
+  CUWARDEN_MAY_LACK(stacks)
 };
 
 }  // namespace cuwarden::model

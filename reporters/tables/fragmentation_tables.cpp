@@ -108,7 +108,27 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
   }
 }
 
-void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
+void add_stacks(const ledger::Reader& reader, const Fragmentations& fragmentations,
+                CallFrames& frames) {
+  for (const auto& [device, all] : fragmentations) {
+    for (const auto& [id, holder] : all.holders)
+      if (const auto group = reader.group(id)) frames.add_stack(group->stack);
+  }
+}
+
+std::vector<model::Id> stacks_of_groups(const ledger::Reader& reader,
+                                        std::span<const GroupId> groups, const CallFrames& frames) {
+  std::vector<model::Id> stacks;
+  for (const GroupId id : groups) {
+    if (id.value == 0) continue;
+    const model::MaybeId stack = frames.known_stack_of(reader.group(id.value));
+    if (stack && std::ranges::find(stacks, *stack) == stacks.end()) stacks.push_back(*stack);
+  }
+  return stacks;
+}
+
+void put_slab_map(const ledger::Reader& reader, const Fragmentations& fragmentations,
+                  const CallFrames& frames, Put<model::Slab> put) {
   for (const auto& [device, all] : fragmentations) {
     for (const LiveSlab& slab : all.slabs) {
       // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
@@ -118,7 +138,8 @@ void put_slab_map(const Fragmentations& fragmentations, Put<model::Slab> put) {
            .address = address_text(slab.address),
            .class_bytes = slab.class_bytes,
            .slots = slots,
-           .live = slab.live_count});
+           .live = slab.live_count,
+           .stacks = stacks_of_groups(reader, slab.groups, frames)});
     }
   }
 }

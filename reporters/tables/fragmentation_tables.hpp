@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "reporters/model/fragmentation.hpp"
@@ -42,10 +43,18 @@ void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
 // of memory on each device.
 void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                        const Fragmentations&, Put<model::Fragmentation>);
+// Adds the call stacks of all groups of allocations that have live pieces in slabs (2 MiB pages
+// from which the driver cuts small requests).
+void add_stacks(const ledger::Reader&, const Fragmentations&, CallFrames&);
+// Returns the report's ids of the groups' call stacks, each once, in the order of the groups. A
+// stack is left out if it was not added to the CallFrames. Groups of id 0 are none.
+std::vector<model::Id> stacks_of_groups(const ledger::Reader&, std::span<const GroupId> groups,
+                                        const CallFrames&);
 // Calls the last parameter, with a row of the report, for each slab with a live piece: its address,
-// size class and number of live pieces. A slab is a 2 MiB page from which the driver cuts small
-// requests, its pieces.
-void put_slab_map(const Fragmentations&, Put<model::Slab>);
+// size class, number of live pieces, and call stacks. A slab is a 2 MiB page from which the driver
+// cuts small requests, its pieces. The stacks must have been added to the CallFrames before.
+void put_slab_map(const ledger::Reader&, const Fragmentations&, const CallFrames&,
+                  Put<model::Slab>);
 // Calls the last parameter, with a row of the report, for each group of allocations (stack,
 // function, kind, device) that has live pieces in slabs (2 MiB pages from which the driver cuts
 // small requests). The groups' stacks must have been added to the CallFrames before; rows of other

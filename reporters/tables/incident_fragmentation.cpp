@@ -7,6 +7,7 @@
 #include <set>
 
 #include "reporters/model/each_row.hpp"
+#include "reporters/tables/fragmentation_tables.hpp"
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/tables/slabs.hpp"
 #include "reporters/words/quantities.hpp"
@@ -85,13 +86,16 @@ void put_incident_slab_classes(const ledger::Reader& reader,
 }
 
 void put_incident_slab_map(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
-                           Put<model::IncidentSlab> put) {
+                           const CallFrames& frames, Put<model::IncidentSlab> put) {
   const auto listed = ids_of(incidents);
   each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
            [&](const ledger::IncidentSlabView& slab) {
              if (listed.contains(slab.incident.value))
-               put({slab.incident.value, address_text(slab.address.value), slab.live_count,
-                    slab.live_bytes});
+               put({.incident = slab.incident.value,
+                    .address = address_text(slab.address.value),
+                    .live = slab.live_count,
+                    .live_bytes = slab.live_bytes,
+                    .stacks = stacks_of_groups(reader, slab.groups, frames)});
            });
 }
 

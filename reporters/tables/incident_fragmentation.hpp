@@ -7,6 +7,7 @@
 
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/verdicts/incident_case.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
@@ -23,8 +24,8 @@ void put_incident_slab_classes(const ledger::Reader&, const std::vector<Incident
                                Put<model::IncidentSlabClass>);
 // For each refused request, calls the last parameter with a row of the report for each slab (2 MiB
 // page of small requests) that the request's device then had. The ledger may list fewer slabs than
-// there were, or none.
+// there were, or none. Rows name no stack that add_stacks() of the refused requests has not added.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
-                           Put<model::IncidentSlab>);
+                           const CallFrames&, Put<model::IncidentSlab>);
 
 }  // namespace cuwarden

@@ -1,6 +1,7 @@
 #include "reporters/tables/incident_tables.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/memory_tables.hpp"
@@ -177,6 +178,13 @@ void add_stacks(const ledger::Reader& reader, const std::vector<IncidentCase>& i
              if (const auto group = reader.group(holder.group.value))
                frames.add_stack(group->stack);
            });
+  std::set<std::uint32_t> of_slabs;
+  each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
+           [&](const ledger::IncidentSlabView& slab) {
+             for (const GroupId group : slab.groups) of_slabs.insert(group.value);
+           });
+  for (const std::uint32_t id : of_slabs)
+    if (const auto group = reader.group(id)) frames.add_stack(group->stack);
 }
 
 void put_device_processes(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,

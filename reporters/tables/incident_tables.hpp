@@ -25,7 +25,8 @@ std::string_view asked_name(ledger::Asked);
 // is left out if the ledger's row of its group (stack, function, kind, device) cannot be read.
 std::vector<IncidentCase> all_incidents(const ledger::Reader&);
 // Adds call stacks to the CallFrames: those of the refused requests, and those of the allocations
-// that the ledger lists as holders of memory at the refusals.
+// that the ledger lists, at the refusals, as holders of memory or as pieces of slabs (2 MiB pages
+// of small requests).
 void add_stacks(const ledger::Reader&, const std::vector<IncidentCase>&, CallFrames&);
 
 // For each refused request, calls the last parameter with a row of the report for each other

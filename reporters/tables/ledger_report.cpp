@@ -69,6 +69,7 @@ void LedgerReport::name_frames(const ReportOptions& options) {
     for (const LeakGroup& group : *groups) frames_.add_stack(group.group.stack);
   add_stacks_of_frameworks(ledger_, frames_);
   add_stacks(ledger_, incidents_, frames_);
+  add_stacks(ledger_, fragmentations_, frames_);
   add_stacks(ledger_, worst_slabs_, frames_);
   each_row(ledger_, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.at_peak_count > 0 && is_asked_for(group.kind)) frames_.add_stack(group.stack);

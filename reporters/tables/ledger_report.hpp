@@ -150,7 +150,8 @@ void LedgerReport::give(Sink& sink) {
   sink.template table<"fragmentation">(
       [&](auto put) { put_fragmentation(ledger_, series_, fragmentations_, put); });
   sink.template table<"slab_classes">([&](auto put) { put_slab_classes(fragmentations_, put); });
-  sink.template table<"slab_map">([&](auto put) { put_slab_map(fragmentations_, put); });
+  sink.template table<"slab_map">(
+      [&](auto put) { put_slab_map(ledger_, fragmentations_, frames_, put); });
   sink.template table<"slab_holders">(
       [&](auto put) { put_slab_holders(ledger_, fragmentations_, frames_, put); });
   sink.template table<"worst_fragmentation">(
@@ -172,7 +173,7 @@ void LedgerReport::give(Sink& sink) {
   sink.template table<"incident_slab_classes">(
       [&](auto put) { put_incident_slab_classes(ledger_, incidents_, put); });
   sink.template table<"incident_slab_map">(
-      [&](auto put) { put_incident_slab_map(ledger_, incidents_, put); });
+      [&](auto put) { put_incident_slab_map(ledger_, incidents_, frames_, put); });
   sink.template part<"pool">(pool_of(ledger_));
   sink.template table<"timeline">([&](auto put) { put_timeline(ledger_, put); });
   sink.template table<"peak_holders">([&](auto put) { put_peak_holders(ledger_, frames_, put); });

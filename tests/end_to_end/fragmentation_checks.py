@@ -100,3 +100,15 @@ def check_idle_pools(report, facts):
     accounts = {row["item"]: row["bytes"] for row in report["accounts"]}
     assert accounts["mempool_idle"] == row["mempool_idle_bytes"]
     assert accounts["live_stream_ordered"] == facts["live_bytes"] <= facts["used_bytes"]
+
+
+def check_stacks_of_slabs(report, function):
+    """Checks that each slab, at the incident and at the end, lists call stacks that are in this function."""
+    (incident,) = report["incidents"]
+    assert {slab["incident"] for slab in report["incident_slab_map"]} == {incident["id"]}
+    for table in ("incident_slab_map", "slab_map"):
+        assert report[table]
+        for slab in report[table]:
+            assert 1 <= len(slab["stacks"]) <= min(4, slab["live"]), slab
+            for stack in slab["stacks"]:
+                assert report.functions({"stack": stack})[0][0] == function, (table, slab)

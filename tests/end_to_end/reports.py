@@ -55,6 +55,10 @@ class Report:
         for table in ("leak_groups", "implicit_groups", "peak_holders", "slab_holders", "forecasts", "framework_sites"):
             for row in self.data[table]:
                 assert row["stack"] is None or row["stack"] in self.stacks
+        for table in ("slab_map", "incident_slab_map"):
+            for row in self.data[table]:
+                assert all(stack in self.stacks for stack in row["stacks"]), row
+                assert len(row["stacks"]) <= row["live"], row
         for table in ("leak_groups", "library_reserves"):
             for row in self.data[table]:
                 assert row["module"] is None or row["module"] in self.modules

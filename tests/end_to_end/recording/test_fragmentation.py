@@ -104,6 +104,18 @@ def test_the_stack_that_keeps_slabs_is_named(run_shimmed, cuwarden):
     assert "fill" in text[text.index("Only small requests") :]
 
 
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_each_slab_lists_the_stacks_of_its_pieces(run_shimmed, threads):
+    report, _, _ = checkerboard(run_shimmed, 64 * KIB, "most", threads)
+    holders = {holder["stack"] for holder in report["slab_holders"]}
+    assert holders
+    for slab in report["slab_map"]:
+        assert slab["stacks"] and set(slab["stacks"]) <= holders
+        for stack in slab["stacks"]:
+            assert report.functions({"stack": stack})[0][0] == "fill"
+    assert {stack for slab in report["slab_map"] for stack in slab["stacks"]} == holders
+
+
 def test_rounding_is_told_apart_from_slabs(run_shimmed, cuwarden):
     report, row, facts = checkerboard(run_shimmed, 3 * MIB, "none")
     assert row["rounding_bytes"] == facts["live_count"] * MIB

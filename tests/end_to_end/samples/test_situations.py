@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from fragmentation_checks import check_stacks_of_slabs
 from memory_cgroup import LIMIT, Cgroup
 from shimmed import SOURCE, only_report, sample
 
@@ -99,7 +100,8 @@ def situation(run_both, name, size, verdict, kind="device", arguments=()):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_churn_finds_its_room_in_slabs_and_roundings(run_both, size):
-    _, facts, proof = situation(run_both, "churn", size, "slab_fragmentation")
+    run, facts, proof = situation(run_both, "churn", size, "slab_fragmentation")
+    check_stacks_of_slabs(run.report, "remember")
     assert facts["freed_count"] > 5 * facts["live_count"] > 5000
     lost = facts["device_lost_bytes"] - facts["requested_bytes_held"]
     assert lost > facts["requested_bytes_held"] / 10

@@ -84,6 +84,8 @@ std::uint64_t Reader::rows(RegionId region) const noexcept {
       return ledger.incident_processes.size() + 1;
     case RegionId::incident_rungs:
       return ledger.incident_rungs.size() + 1;
+    case RegionId::incident_slabs:
+      return ledger.incident_slabs.size() + 1;
     case RegionId::slab_pages:
       return ledger.slab_pages.size() + 1;
     case RegionId::groups:
@@ -172,8 +174,8 @@ std::optional<IncidentClassView> Reader::incident_class(std::uint64_t) const noe
 std::optional<IncidentRungView> Reader::incident_rung(std::uint64_t row) const noexcept {
   return at(fake(bytes_).incident_rungs, row - 1);
 }
-std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t) const noexcept {
-  return std::nullopt;
+std::optional<IncidentSlabView> Reader::incident_slab(std::uint64_t row) const noexcept {
+  return at(fake(bytes_).incident_slabs, row - 1);
 }
 std::optional<SlabPageView> Reader::slab_page(std::uint64_t row, std::uint32_t) const noexcept {
   return at(fake(bytes_).slab_pages, row - 1);

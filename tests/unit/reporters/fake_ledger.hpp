@@ -36,6 +36,7 @@ struct FakeLedger {
   std::vector<ledger::IncidentHolderView> incident_holders;
   std::vector<ledger::IncidentProcessView> incident_processes;  // other processes at incidents
   std::vector<ledger::SlabPageView> slab_pages;                 // the driver's slabs (2 MiB units)
+  std::vector<ledger::IncidentSlabView> incident_slabs;         // the driver's slabs at incidents
   std::vector<ledger::IncidentRungView> incident_rungs;    // attempts to serve refused requests
   std::vector<ledger::StepMarkView> steps;                 // marks of steps of the program
   std::vector<ledger::FrameworkPoolView> framework_pools;  // figures that frameworks give

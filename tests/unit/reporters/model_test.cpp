@@ -103,6 +103,23 @@ TEST_F(WrittenReport, is_the_same_after_it_was_parsed_and_put_back) {
   EXPECT_EQ(made, before);
 }
 
+TEST_F(WrittenReport, may_be_older_than_the_stacks_of_slabs) {
+  Json json = Json::parse(content);
+  std::string error;
+  const auto report = parse_report(content, "report", error);
+  ASSERT_TRUE(report) << error;
+  ASSERT_FALSE(report->slab_map.empty());
+  EXPECT_EQ(report->slab_map[0].stacks, std::vector<model::Id>({1}));
+  for (Json& slab : json["slab_map"]) slab.erase("stacks");
+  json["incident_slab_map"] =
+      Json::array({{{"incident", 1}, {"address", "0x0"}, {"live", 1}, {"live_bytes", 1}}});
+  const auto older = parse_report(json.dump(), "report", error);
+  ASSERT_TRUE(older) << error;
+  EXPECT_EQ(older->slab_map.size(), report->slab_map.size());
+  EXPECT_TRUE(older->slab_map[0].stacks.empty());
+  EXPECT_TRUE(older->incident_slab_map.at(0).stacks.empty());
+}
+
 TEST_F(WrittenReport, is_the_same_whether_its_rows_are_parsed_one_by_one_or_all_together) {
   std::string error;
   Json json;

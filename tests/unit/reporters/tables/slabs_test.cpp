@@ -1,8 +1,14 @@
-// Slabs as they are worked out from addresses and sizes. A test states its ledger row by row.
+// Slabs as they are worked out from addresses and sizes, and the call stacks that the report lists
+// for each of them. A test states its ledger row by row.
 #include "reporters/tables/slabs.hpp"
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "reporters/tables/fragmentation_tables.hpp"
+#include "reporters/tables/incident_fragmentation.hpp"
+#include "reporters/tables/incident_tables.hpp"
 #include "tests/unit/reporters/fake_ledger.hpp"
 #include "tests/unit/reporters/tables/slab_units.hpp"
 
@@ -27,6 +33,22 @@ class Slabs : public testing::Test {
     const auto one = all.find(device);
     return one == all.end() ? Fragmentation{} : one->second;
   }
+
+  void add_many(GroupId in, std::uint64_t address, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) add(in, address + i * 4 * KiB, 4 * KiB);
+  }
+  // Returns the ids of the stacks that the report lists for each slab at the end, by address.
+  std::vector<std::vector<model::Id>> stacks_of_slabs() {
+    const ledger::Reader reader = ledger.reader();
+    const Fragmentations all = find_fragmentation(reader);
+    CallFrames frames(reader);
+    add_stacks(reader, all, frames);
+    std::vector<std::vector<model::Id>> stacks;
+    const auto keep = [&](const model::Slab& slab) { stacks.push_back(slab.stacks); };
+    put_slab_map(reader, all, frames, Put<model::Slab>(keep));
+    return stacks;
+  }
+  model::Id stack_of(GroupId id) const { return ledger.groups[id.value - 1].stack.value; }
 
   test::FakeLedger ledger;
 };
@@ -132,6 +154,66 @@ TEST_F(Slabs, locked_bytes_are_shared_among_the_groups_that_lock_them) {
   EXPECT_EQ(all.holders.at(one.value).locked_bytes, (page - 8 * KiB) / 2);
   EXPECT_EQ(all.holders.at(other.value).locked_bytes, (page - 8 * KiB) / 2 + page - 4 * KiB);
   EXPECT_EQ(all.holders.at(other.value).count, 2u);
+}
+
+TEST_F(Slabs, a_slab_lists_the_stacks_of_its_own_pieces_most_pieces_first) {
+  const GroupId few = group(0), many = group(0), elsewhere = group(0);
+  add_many(few, base, 2);
+  add_many(many, base + MiB, 5);
+  add_many(elsewhere, base + page, 9);
+  add_many(few, base + page + MiB, 1);
+  const auto stacks = stacks_of_slabs();
+  ASSERT_EQ(stacks.size(), 2u);
+  EXPECT_EQ(stacks[0], std::vector<model::Id>({stack_of(many), stack_of(few)}));
+  EXPECT_EQ(stacks[1], std::vector<model::Id>({stack_of(elsewhere), stack_of(few)}));
+}
+
+TEST_F(Slabs, the_four_stacks_with_most_pieces_of_a_slab_are_listed) {
+  std::vector<GroupId> groups;
+  for (std::uint64_t i = 0; i < 7; ++i) groups.push_back(group(0));
+  const std::uint64_t counts[] = {3, 9, 1, 4, 9, 2, 4};
+  std::uint64_t address = base;
+  // The pieces of the groups lie among each other.
+  for (std::uint64_t round = 0; round < 9; ++round)
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      if (round < counts[i]) add(groups[i], address += 4 * KiB, 4 * KiB);
+  const auto stacks = stacks_of_slabs();
+  ASSERT_EQ(stacks.size(), 1u);
+  EXPECT_EQ(stacks[0], std::vector<model::Id>({stack_of(groups[1]), stack_of(groups[4]),
+                                               stack_of(groups[3]), stack_of(groups[6])}));
+}
+
+TEST_F(Slabs, a_stack_that_called_two_functions_is_listed_once_and_an_unknown_one_not_at_all) {
+  const StackId stack = ledger.add_stack({0x1000});
+  const GroupId one = ledger.add_group(stack, {0}, Kind::device, {0});
+  const GroupId other = ledger.add_group(stack, {1}, Kind::device, {0});
+  const GroupId unknown = ledger.add_group({0}, {0}, Kind::device, {0});
+  add_many(unknown, base, 9);
+  add_many(one, base + MiB / 2, 2);
+  add_many(other, base + MiB, 2);
+  EXPECT_EQ(stacks_of_slabs(), std::vector<std::vector<model::Id>>({{stack.value}}));
+}
+
+TEST_F(Slabs, the_slabs_of_an_incident_list_the_stacks_of_groups_that_are_gone_at_the_end) {
+  const GroupId gone = group(0), also = group(0);
+  ledger.incidents.emplace_back().id = {1};
+  ledger.incidents.back().group = gone;
+  ledger.incident_slabs.push_back(
+      {{.address = {base}, .live_count = 3, .live_bytes = 30, .groups = {also, gone}}, {1}});
+  ledger.incident_slabs.push_back(
+      {{.address = {base + page}, .live_count = 1, .live_bytes = 8, .groups = {GroupId{99}, gone}},
+       {1}});
+  const ledger::Reader reader = ledger.reader();
+  const auto incidents = all_incidents(reader);
+  CallFrames frames(reader);
+  add_stacks(reader, incidents, frames);
+  std::vector<model::IncidentSlab> slabs;
+  const auto keep = [&](const model::IncidentSlab& slab) { slabs.push_back(slab); };
+  put_incident_slab_map(reader, incidents, frames, Put<model::IncidentSlab>(keep));
+  ASSERT_EQ(slabs.size(), 2u);
+  EXPECT_EQ(slabs[0].live, 3u);
+  EXPECT_EQ(slabs[0].stacks, std::vector<model::Id>({stack_of(also), stack_of(gone)}));
+  EXPECT_EQ(slabs[1].stacks, std::vector<model::Id>({stack_of(gone)}));
 }
 
 }  // namespace
