@@ -107,6 +107,13 @@ export interface SlabMap {
   piece: Maybe[];
   /** Number of pieces of the size `piece` that fit into each slab; null: unknown. */
   slots: Maybe[];
+  /** Lists of stacks, to which `set` refers. List 0 is empty. */
+  sets: number[][];
+  /**
+   * Number of each slab's list in `sets`: at most 4 stacks with the most live pieces in the slab, most pieces first.
+   * List 0: the stacks are unknown. Empty: each slab has list 0.
+   */
+  set: number[];
   /** Call stacks with live pieces in these slabs. `locked`: bytes that are locked because of these pieces. */
   holders: { stack: number[]; count: Maybe[]; bytes: Maybe[]; locked: Maybe[] };
 }

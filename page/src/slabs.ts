@@ -1,5 +1,6 @@
-// The map of slabs: a square for each unit of 2 MiB that the driver cuts small requests from.
-import { apartByStack } from './apart';
+// The map of slabs: a square for each unit of 2 MiB that the driver cuts small requests from. A slab that the user
+// chooses gets a list of its call stacks.
+import { apart, apartByStack } from './apart';
 import type { Page, RawReport, SlabMap } from './data';
 import { choice, fill, h, section, styleColour } from './dom';
 import { stackList } from './stack_list';
@@ -16,22 +17,75 @@ function filled(map: SlabMap, at: number): number {
   return Math.min(1, used / map.page_bytes);
 }
 
+/** Returns the numbers of the pages at which the slabs of the map start: addresses in units of `page_bytes`. */
+function pagesOf(map: SlabMap): number[] {
+  let page = 0;
+  return map.step.map((step) => (page += step));
+}
+
+/** Returns the address of a page as a text. `page`: one of pagesOf(map). */
+function addressText(map: SlabMap, page: number): string {
+  return `0x${(BigInt(page) * BigInt(map.page_bytes)).toString(16)}`;
+}
+
+/** Returns the stacks with most live pieces in the slab at this index of the map, most first; empty: unknown. */
+function stacksOf(map: SlabMap, at: number): number[] {
+  return map.sets[map.set[at] ?? 0] ?? [];
+}
+
+/** Returns an element that names the stack by its user's frame, and shows all its frames when it is opened. */
+function foldedStack(page: Page, stack: number, note: string): HTMLElement {
+  const details = h('details', {}, h('summary', {}, location(page.usersFrame(stack)), note === '' ? null : h('span', { class: 'apart' }, note)));
+  details.addEventListener('toggle', () => {
+    if (details.open && details.childElementCount === 1) details.append(stackList(page, stack));
+  });
+  return details;
+}
+
+/**
+ * Shows in `holder` the call stacks of a slab. `at`: index of the slab in the map. The map of the worst moment has no
+ * stacks of its own: those that the slab has in the map of the end are shown, if it is there.
+ */
+function showStacks(page: Page, report: RawReport, map: SlabMap, at: number, holder: HTMLElement): void {
+  const slab = pagesOf(map)[at] ?? 0;
+  const address = addressText(map, slab);
+  let stacks = stacksOf(map, at);
+  let words = `Call stacks with most live pieces in the slab at ${address}:`;
+  if (map.moment === 'worst') {
+    const end = report.slabs.find((other) => other.moment === 'end' && other.device === map.device && other.page_bytes === map.page_bytes);
+    stacks = end ? stacksOf(end, pagesOf(end).indexOf(slab)) : [];
+    words = `Call stacks that had most live pieces in the slab at ${address} at the end:`;
+  }
+  if (stacks.length === 0) words = `The report names no call stack for the slab at ${address}.`;
+  const titles = stacks.map((stack) => location(page.usersFrame(stack)));
+  const items = stacks.map((stack, index) => {
+    const alike = stacks.filter((_, other) => titles[other] === titles[index]);
+    const notes = alike.length < 2 ? [] : apart(page, alike, []);
+    return h('li', {}, foldedStack(page, stack, notes[alike.indexOf(stack)] ?? ''));
+  });
+  fill(holder, h('p', {}, words), items.length === 0 ? null : h('ol', {}, ...items));
+}
+
 /** The map of slabs as a picture: a square for each slab, in the order of their addresses. */
 class SlabCanvas {
   readonly element: HTMLElement;
   private readonly canvas = h('canvas', { class: 'slabs', tabindex: '0', role: 'img' });
-  private readonly status = h('p', { class: 'status', role: 'status' }, 'Point at a slab, or use the arrow keys, to read what is in it.');
+  private readonly status = h('p', { class: 'status', role: 'status' }, 'Point at a slab to read what is in it. Click it, or use the arrow keys, to see its call stacks.');
   private side = 0;
   private columns = 1;
+  /** Index of the slab that the line below the map describes; -1: none. */
+  private described = -1;
+  /** Index of the slab whose call stacks are listed; -1: none. */
   private chosen = -1;
   private readonly pages: number[];
 
-  constructor(private readonly map: SlabMap) {
-    let page = 0;
-    this.pages = map.step.map((step) => (page += step));
+  /** `choose`: is called with the index of each slab that the user chooses by a click or a key. */
+  constructor(private readonly map: SlabMap, private readonly choose: (at: number) => void) {
+    this.pages = pagesOf(map);
     this.canvas.setAttribute('aria-label', `${counted(map.step.length, 'slab')}. ${this.inWords()}`);
     this.element = h('div', {}, this.canvas, this.legend(), this.status);
-    this.canvas.addEventListener('mousemove', (event) => { this.point(event); });
+    this.canvas.addEventListener('mousemove', (event) => { this.describe(this.slabAt(event)); });
+    this.canvas.addEventListener('click', (event) => { this.select(this.slabAt(event)); });
     this.canvas.addEventListener('keydown', (event) => { this.key(event); });
     onThemeChange(() => { this.draw(); });
     new ResizeObserver(() => { this.draw(); }).observe(this.element);
@@ -71,37 +125,46 @@ class SlabCanvas {
       ctx.fillStyle = ramp[Math.min(ramp.length - 1, Math.floor(filled(this.map, at) * ramp.length))] ?? '';
       ctx.fillRect((at % this.columns) * this.side, Math.floor(at / this.columns) * this.side, this.side - gap, this.side - gap);
     }
-    if (this.chosen >= 0) {
-      ctx.strokeStyle = styleColour('--ink');
-      ctx.lineWidth = 2;
-      ctx.strokeRect((this.chosen % this.columns) * this.side, Math.floor(this.chosen / this.columns) * this.side, this.side, this.side);
+    ctx.strokeStyle = styleColour('--ink');
+    for (const [at, width] of [[this.described, 2], [this.chosen, 3]] as const) {
+      if (at < 0) continue;
+      ctx.lineWidth = width;
+      ctx.strokeRect((at % this.columns) * this.side, Math.floor(at / this.columns) * this.side, this.side, this.side);
     }
   }
 
-  private choose(at: number): void {
-    if (at < 0 || at >= this.map.step.length || at === this.chosen) return;
+  private select(at: number): void {
+    if (at < 0 || at >= this.map.step.length) return;
     this.chosen = at;
+    this.describe(at);
     this.draw();
-    const address = BigInt(this.pages[at] ?? 0) * BigInt(this.map.page_bytes);
+    this.choose(at);
+  }
+
+  private describe(at: number): void {
+    if (at < 0 || at >= this.map.step.length || at === this.described) return;
+    this.described = at;
+    this.draw();
     const used = this.map.bytes[at] ?? null;
     const piece = this.map.piece[at] ?? null;
-    fill(this.status, `Slab at 0x${address.toString(16)}: ${counted(this.map.live[at], 'live piece')}`
+    fill(this.status, `Slab at ${addressText(this.map, this.pages[at] ?? 0)}: ${counted(this.map.live[at], 'live piece')}`
       + (used !== null ? `, ${bytes(used)} live, ${bytes(this.map.page_bytes - used)} locked` : '')
       + (piece !== null ? `, most of up to ${bytes(piece)}${(this.map.slots[at] ?? null) === null ? '' : `, of which ${count(this.map.slots[at])} fit`}` : '')
       + `, used to ${share(filled(this.map, at), 1)}`);
   }
 
-  private point(event: MouseEvent): void {
+  /** Returns the index of the slab at the mouse; -1 or an index behind the last slab: there is none. */
+  private slabAt(event: MouseEvent): number {
     const box = this.canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / this.side);
-    if (column < this.columns) this.choose(Math.floor((event.clientY - box.top) / this.side) * this.columns + column);
+    return column < this.columns ? Math.floor((event.clientY - box.top) / this.side) * this.columns + column : -1;
   }
 
   private key(event: KeyboardEvent): void {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns }[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    this.choose(this.chosen < 0 ? 0 : this.chosen + step);
+    this.select(this.described < 0 ? 0 : this.described + step);
   }
 }
 
@@ -111,7 +174,7 @@ function momentWords(report: RawReport, map: SlabMap): string {
   return map.moment === 'worst' ? `${device}when most was locked, ${moment(report.process, map.time)}` : `${device}at the end`;
 }
 
-function drawMap(page: Page, map: SlabMap, holder: HTMLElement): void {
+function drawMap(page: Page, report: RawReport, map: SlabMap, holder: HTMLElement): void {
   const used = map.step.reduce((sum, _, at) => sum + filled(map, at), 0) / Math.max(1, map.step.length);
   const listed = map.count !== null && map.count > map.step.length ? `, of which the report lists ${count(map.step.length)}` : '';
   const holders = new DataTable<number>({
@@ -129,9 +192,11 @@ function drawMap(page: Page, map: SlabMap, holder: HTMLElement): void {
     apart: apartByStack(page, (at) => map.holders.stack[at] ?? 0),
   });
   holders.show(map.holders.stack.map((_, at) => at));
+  const stacks = h('div', { class: 'slab-stacks' });
+  const canvas = new SlabCanvas(map, (at) => { showStacks(page, report, map, at, stacks); });
   fill(holder,
     h('p', {}, h('strong', {}, bytes(map.locked)), ` locked in ${counted(map.count ?? map.step.length, 'slab')}${listed}, which are used to ${share(used, 1)} on average.`),
-    new SlabCanvas(map).element, h('h3', {}, 'Pinned by'), holders.element);
+    canvas.element, stacks, h('h3', {}, 'Pinned by'), holders.element);
 }
 
 /** Returns the section about slabs, which shows one map of the report at a time. */
@@ -140,11 +205,11 @@ export function slabsSection(page: Page, report: RawReport): HTMLElement {
   const [first] = report.slabs;
   if (!first) return section('slabs', 'Slabs', hint, h('p', { class: 'status' }, 'The report lists no slabs: no small request was live.'));
   const holder = h('div');
-  drawMap(page, first, holder);
+  drawMap(page, report, first, holder);
   return section('slabs', 'Slabs', hint,
     report.slabs.length > 1 ? choice('Moment', report.slabs.map((map, at) => ({ value: String(at), text: momentWords(report, map) })), '0', (value) => {
       const map = report.slabs[Number(value)];
-      if (map) drawMap(page, map, holder);
+      if (map) drawMap(page, report, map, holder);
     }) : h('p', { class: 'hint' }, `${momentWords(report, first)}.`),
     holder);
 }

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 
-import { exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
+import { checkLook, exported, read, sampleReport, start, stop, withPage, words, write } from './browser.mjs';
 import { hostileReport, manyRanks, markup } from './made_reports.mjs';
 
 let slabs, leak, served, full;
@@ -84,6 +84,65 @@ test('the map of slabs tells each slab', async () => {
     assert.ok(status.includes(`${second.address}: ${second.live} live piece`), `${status} is not about ${second.address}`);
     const locked = report.incident_holders.filter((holder) => holder.slab_locked_bytes > 0);
     assert.equal(await page.locator('#slabs tbody tr').count(), locked.length);
+  });
+});
+
+/** Returns the text with which the page names the frame of the innermost function that is not CUDA's. */
+const innermost = (report, stack) => {
+  const frames = report.stacks.find(({ id }) => id === stack).frames.map((id) => report.frames.find((frame) => frame.id === id));
+  const frame = frames.find(({ module, file }) => file !== null && !/libcu/.test(report.modules.find(({ id }) => id === module).path));
+  return `${frame.file.split('/').pop()}:${frame.line}`;
+};
+const listed = (page) => texts(page, '#slabs .slab-stacks summary');
+const byAddress = (one, other) => (BigInt(one.address) < BigInt(other.address) ? -1 : 1);
+
+/** Fails if the page lists other stacks than these of the report. */
+async function checkStacks(page, report, stacks) {
+  const found = await listed(page);
+  assert.equal(found.length, stacks.length);
+  stacks.forEach((stack, at) => { assert.ok(found[at].startsWith(innermost(report, stack)), `${found[at]} is not ${innermost(report, stack)}`); });
+}
+
+test('choosing a slab by key or click lists the stacks of its pieces', async () => {
+  const report = read(slabs);
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    const canvas = page.locator('canvas.slabs');
+    const [first, second] = report.incident_slab_map.filter((slab) => slab.incident === report.incidents[0].id).sort(byAddress);
+    assert.ok(second.stacks.length > 0);
+    await canvas.hover({ position: { x: 2, y: 2 } });
+    assert.ok((await page.locator('#slabs [role=status]').first().innerText()).includes(first.address));
+    assert.deepEqual(await listed(page), [], 'a slab at which the mouse points is not chosen');
+    await canvas.click({ position: { x: 2, y: 2 } });
+    await checkStacks(page, report, first.stacks);
+    assert.ok((await page.locator('#slabs .slab-stacks').innerText()).includes(first.address));
+    await page.keyboard.press('ArrowRight');
+    await checkStacks(page, report, second.stacks);
+    assert.ok((await page.locator('#slabs .slab-stacks').innerText()).includes(second.address));
+    await page.locator('#slabs .slab-stacks summary').first().click();
+    assert.match(await page.locator('#slabs .slab-stacks .stack .frame.users').first().innerText(), /remember/);
+    await checkLook(page);
+  });
+});
+
+test('a slab at the worst moment lists the stacks that it has at the end', async () => {
+  const report = read(slabs);
+  const { device } = report.worst_fragmentation[0];
+  const worst = report.worst_slab_map.filter((slab) => slab.device === device).sort(byAddress);
+  const atTheEnd = new Map(report.slab_map.map((slab) => [slab.address, slab.stacks]));
+  await withPage(exported('slabs', slabs), {}, async (page) => {
+    const options = await texts(page, '#slabs select option');
+    await page.locator('#slabs select').selectOption({ index: options.findIndex((text) => text.includes('when most was locked')) });
+    await page.locator('canvas.slabs').focus();
+    let found = 0;
+    for (let at = 0; at < Math.min(worst.length, 20); ++at) {
+      await page.keyboard.press('ArrowRight');
+      const stacks = atTheEnd.get(worst[at].address) ?? [];
+      await checkStacks(page, report, stacks);
+      assert.match(await page.locator('#slabs .slab-stacks').innerText(),
+        stacks.length === 0 ? /names no call stack for the slab/ : /that had most live pieces in the slab at 0x[0-9a-f]+ at the end/);
+      found += stacks.length;
+    }
+    assert.ok(found > 0, 'no slab of the worst moment is there at the end');
   });
 });
 

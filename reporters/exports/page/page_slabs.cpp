@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@ constexpr std::uint64_t usual_page_bytes = std::uint64_t{2} << 20;
 struct Slab {
   std::uint64_t address = 0;
   model::Figure live, live_bytes{}, class_bytes{}, slots{};
+  std::vector<model::Id> stacks{};  // stacks with most live pieces in the slab, most first
 };
 // A stack with pieces in slabs.
 struct Holder {
@@ -42,6 +45,24 @@ std::uint64_t address_of(std::string_view text) {
   return address;
 }
 
+// Adds the stacks of each slab. `sets` has each list of stacks that occurs, once, and `set` has the
+// number of each slab's list. Slabs that lie side by side mostly have the same stacks.
+void add_stacks(const std::vector<Slab>& slabs, StacksOfReport& stacks, PageJson& object) {
+  std::map<std::vector<model::Id>, std::size_t> numbers{{{}, 0}};
+  PageJson sets("[]");
+  sets.add("[]");
+  PageJson column("[]");
+  for (const Slab& slab : slabs) {
+    const auto [found, is_new] = numbers.try_emplace(slab.stacks, numbers.size());
+    if (is_new)
+      sets.add(page_column(slab.stacks, [&](model::Id id) { return stacks.number_of(id); }));
+    column.add(page_value(found->second));
+  }
+  object.add("sets", sets.text());
+  // Without any list, the column says nothing.
+  object.add("set", numbers.size() == 1 ? "[]" : column.text());
+}
+
 std::string json_of(Map map, StacksOfReport& stacks) {
   std::ranges::sort(map.slabs, {}, &Slab::address);
   PageJson object("{}");
@@ -63,6 +84,7 @@ std::string json_of(Map map, StacksOfReport& stacks) {
   object.add("bytes", page_column(map.slabs, [](const Slab& slab) { return slab.live_bytes; }));
   object.add("piece", page_column(map.slabs, [](const Slab& slab) { return slab.class_bytes; }));
   object.add("slots", page_column(map.slabs, [](const Slab& slab) { return slab.slots; }));
+  add_stacks(map.slabs, stacks, object);
   std::ranges::stable_sort(map.holders, std::greater(),
                            [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
   PageJson holders("{}");
@@ -89,7 +111,8 @@ void add_incident_maps(const IndexedReport& report, std::vector<Map>& maps) {
       if (slab.incident == row.incident)
         map.slabs.push_back({.address = address_of(slab.address),
                              .live = slab.live,
-                             .live_bytes = slab.live_bytes});
+                             .live_bytes = slab.live_bytes,
+                             .stacks = slab.stacks});
     for (const model::IncidentHolder& holder : report->incident_holders)
       if (holder.incident == row.incident && holder.slab_locked_bytes.value_or(0) != 0)
         map.holders.push_back({holder.stack, holder.count, holder.bytes, holder.slab_locked_bytes});
@@ -129,7 +152,8 @@ void add_maps_of_the_end(const IndexedReport& report, std::vector<Map>& maps) {
         map.slabs.push_back({.address = address_of(slab.address),
                              .live = slab.live,
                              .class_bytes = slab.class_bytes,
-                             .slots = slab.slots});
+                             .slots = slab.slots,
+                             .stacks = slab.stacks});
     for (const model::SlabHolder& holder : report->slab_holders)
       if (holder.device == row.device)
         map.holders.push_back({holder.stack, holder.count, holder.bytes, holder.locked_bytes});

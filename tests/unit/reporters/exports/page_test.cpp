@@ -172,6 +172,36 @@ TEST(PageData, slabs_keep_their_addresses) {
   EXPECT_EQ(map["live"], nlohmann::json({1, 3}));
 }
 
+TEST(PageData, slabs_with_equal_stacks_share_one_list) {
+  model::Report report = report_with_stacks({{1}, {2, 1}});
+  report.fragmentation.emplace_back().page_bytes = 2 << 20;
+  const auto add = [&](const char* address, std::vector<model::Id> stacks) {
+    report.slab_map.push_back({0, address, 4096, 512, 3, std::move(stacks)});
+  };
+  add("0x7f6447c00000", {2, 1});
+  add("0x7f6447a00000", {});
+  add("0x7f6447800000", {2, 1});
+  add("0x7f6447e00000", {1});
+  const nlohmann::json page = page_of(report);
+  const nlohmann::json map = page["report"]["slabs"][0];
+  EXPECT_EQ(map["set"], nlohmann::json({1, 0, 1, 2}));
+  ASSERT_EQ(map["sets"].size(), 3u);
+  EXPECT_TRUE(map["sets"][0].empty());
+  ASSERT_EQ(map["sets"][1].size(), 2u);
+  EXPECT_EQ(functions_of(page, map["sets"][1][0]), std::vector<std::string>({"step_2", "step_1"}));
+  EXPECT_EQ(functions_of(page, map["sets"][1][1]), std::vector<std::string>({"step_1"}));
+  EXPECT_EQ(map["sets"][2][0], map["sets"][1][1]);
+}
+
+TEST(PageData, a_map_without_stacks_of_slabs_has_no_numbers_of_lists) {
+  model::Report report = report_with_stacks({});
+  report.worst_fragmentation.emplace_back();
+  report.worst_slab_map.push_back({0, "0x7f6447800000", 1, 512});
+  const nlohmann::json map = page_of(report)["report"]["slabs"][0];
+  EXPECT_EQ(map["sets"].size(), 1u);
+  EXPECT_TRUE(map["set"].empty());
+}
+
 TEST(PageData, a_sentence_about_each_incident_comes_before_the_leaks) {
   model::Report report = report_with_stacks({{1}});
   report.totals.emplace_back().allocations = 1;
