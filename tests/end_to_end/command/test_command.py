@@ -126,7 +126,7 @@ def test_a_report_in_a_folder_whose_path_is_too_long_is_shown(workspace):
     done = subprocess.run(
         [str(COMMAND), "run", "--simulate", "2GiB", "--", program("ending"), "return_7"],
         cwd=workspace.work, preexec_fn=go_down, capture_output=True, text=True, timeout=PATIENCE_S,
-        env=workspace.environment({}, shim=False, preload=()),
+        env=workspace.environment({"TMPDIR": workspace.reports}, shim=False, preload=()),
     )  # fmt: skip
     assert done.returncode == 7
     assert "LEAKS: 3.0 MiB" in done.stderr and "no CUDA call" not in done.stderr, done.stderr
