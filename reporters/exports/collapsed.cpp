@@ -16,7 +16,7 @@ namespace {
 // Collects the stacks as numbers of frames, so that they take no more memory than in the reports.
 class CollapsedStacks final : public CommonFile {
  public:
-  void add(const IndexedReport& report, const std::string&, Told) override {
+  void add(const IndexedReport& report, const std::string&, Told told) override {
     ++reports_;
     std::unordered_map<model::Id, char32_t> known;  // numbers by id of the frame
     const auto number_of = [&](model::Id id) {
@@ -29,7 +29,9 @@ class CollapsedStacks final : public CommonFile {
     };
     const std::string program(file_name(report->process.program.value_or("")));
     const char32_t root = number_of_name(program.empty() ? "unknown program" : printable(program));
+    RowProgress done(report->leak_groups.size(), 1, told);
     for (const model::LeakGroup& group : report->leak_groups) {
+      done();
       if (group.released_by || group.bytes.value_or(0) == 0) continue;
       const model::Stack* const stack = report.stack(group.stack);
       std::u32string frames{root};
@@ -44,7 +46,7 @@ class CollapsedStacks final : public CommonFile {
     }
   }
 
-  void write(Output& output) override {
+  void write(Output& output, Told) override {
     for (const auto* const line : lines_) {
       // The program tells reports apart. A single report does not need it.
       const std::size_t first = reports_ > 1 ? 0 : 1;

@@ -11,7 +11,7 @@
 #include "reporters/comparison/leaks_by_fingerprint.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/model/indexed_report.hpp"
-#include "runtime_hooks/core/function_ref.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -34,9 +34,6 @@ std::string words_about_known(const ExportedLeaks&, const std::string& fingerpri
 // Type of the function of a format that only needs the sums of leaks over all reports. The function
 // returns the leaks as text in that format.
 using WriteLeaks = std::string(const ExportedLeaks&);
-// Callback about the progress of the export of one report. `done`: number of the report's rows (or
-// of its tables, by the format) that are exported. `all`: number of all its rows (or tables).
-using Told = FunctionRef<void(std::size_t done, std::size_t all)>;
 // Type of the function of a format that is written report by report, so that any number of reports
 // takes the memory of one. The function writes one report to the output. `path`: path of the file
 // from which the report was read. `told`: is called now and then with the progress: the number of
@@ -65,7 +62,13 @@ class CommonFile {
     add(report, path, [](std::size_t, std::size_t) {});
   }
   // Writes the file with all reports that were added. The caller calls Output::finish() afterwards.
-  virtual void write(Output&) = 0;
+  // `told`: is called now and then with the progress, by formats that may need more than a second:
+  // number of bytes of the file's content that were compressed so far, and number of all of them.
+  virtual void write(Output&, Told told) = 0;
+  // Writes the file with all reports that were added, without a callback about progress.
+  void write(Output& output) {
+    write(output, [](std::size_t, std::size_t) {});
+  }
 };
 // Type of the function of a format that is made from all reports together. The function returns a
 // file without reports; never null.

@@ -74,7 +74,7 @@ class PageFile : public CommonFile {
     });
   }
 
-  void write(Output& output) override {
+  void write(Output& output, Told told) override {
     PageJson page("{}");
     page.set("version", std::string(CUWARDEN_VERSION));
     PageJson kinds("{}");
@@ -89,7 +89,7 @@ class PageFile : public CommonFile {
     const std::string_view whole = page_template();
     const std::size_t mark = whole.find(page_data_mark);
     output.write(whole.substr(0, mark));
-    output.write(packed_data(page.text()));
+    output.write(packed_data(page.text(), told));
     output.write(whole.substr(mark + page_data_mark.size()));
   }
 

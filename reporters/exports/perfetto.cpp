@@ -99,7 +99,7 @@ class Trace final : public CommonFile {
     add_groups(report);
   }
 
-  void write(Output& output) override { output.write(packets_); }
+  void write(Output& output, Told) override { output.write(packets_); }
 
  private:
   void add_packet(ProtobufMessage packet) {

@@ -90,7 +90,7 @@ class Profile final : public CommonFile {
 
   bool is_binary() const override { return true; }
 
-  void add(const IndexedReport& report, const std::string&, Told) override {
+  void add(const IndexedReport& report, const std::string&, Told told) override {
     locations_of_report_.clear();
     mappings_of_report_.clear();
     const std::string process = words_of_process(*report);
@@ -103,10 +103,13 @@ class Profile final : public CommonFile {
       return module.path == report->process.program;
     });
     if (program != report->modules.end()) mapping_of(*program);
-    add_samples(report, process);
+    RowProgress done(
+        report->allocation_sites.size() + report->leak_groups.size() + report->peak_holders.size(),
+        1, told);
+    add_samples(report, process, done);
   }
 
-  void write(Output& output) override {
+  void write(Output& output, Told) override {
     ProtobufMessage facts;
     facts.number_unless_0(time_nanos, static_cast<std::uint64_t>(begin_.value_or(0)));
     facts.number_unless_0(duration_nanos, static_cast<std::uint64_t>(end_ - begin_.value_or(0)));
@@ -243,23 +246,24 @@ class Profile final : public CommonFile {
     add_row(sample, row.bytes());
   }
 
-  void add_samples(const IndexedReport& report, const std::string& process) {
+  void add_samples(const IndexedReport& report, const std::string& process, RowDone done) {
     Labels labels = {{"process", process}};
     if (report->job.rank) labels.emplace_back("rank", std::to_string(*report->job.rank));
     // Reports of older versions do not list the stacks that allocated the most.
     const bool lists_allocations = !report->allocation_sites.empty();
-    if (lists_allocations) add_allocations(report, labels);
-    add_live_and_peak(report, labels, !lists_allocations);
+    if (lists_allocations) add_allocations(report, labels, done);
+    add_live_and_peak(report, labels, !lists_allocations, done);
   }
 
   // Adds the allocations of the whole run, freed or not. `labels`: those of the process.
-  void add_allocations(const IndexedReport& report, Labels labels) {
+  void add_allocations(const IndexedReport& report, Labels labels, RowDone done) {
     // Allocations of stacks that the report does not list, by kind and device.
     std::map<std::pair<std::string, model::MaybeId>, Values> rest;
     for (const model::Total& total : report->totals)
       rest[{total.kind, total.device}] = {.all_count = total.allocations.value_or(0),
                                           .all_bytes = total.allocated_bytes.value_or(0)};
     for (const model::AllocationSite& site : report->allocation_sites) {
+      done();
       const Values values{.all_count = site.allocations.value_or(0),
                           .all_bytes = site.allocated_bytes.value_or(0)};
       Values& others = rest[{site.kind, site.device}];
@@ -277,11 +281,13 @@ class Profile final : public CommonFile {
 
   // Adds the live memory and that of the peak. `labels`: those of the process. `with_allocations`:
   // true: the samples also have the number of their stacks' allocations, freed or not.
-  void add_live_and_peak(const IndexedReport& report, Labels labels, bool with_allocations) {
+  void add_live_and_peak(const IndexedReport& report, Labels labels, bool with_allocations,
+                         RowDone done) {
     // Allocations that are in samples of live memory, by stack, kind and device.
     std::map<std::tuple<model::MaybeId, std::string, model::MaybeId>, std::uint64_t> counted;
     std::set<std::tuple<model::MaybeId, std::string, model::MaybeId, std::string>> groups;
     for (const model::LeakGroup& group : report->leak_groups) {
+      done();
       const LabelScope scope(labels, group.kind, group.device);
       labels.emplace_back("api", group.api.value_or(""));
       labels.emplace_back("reachability", group.reachability.value_or(""));
@@ -299,6 +305,7 @@ class Profile final : public CommonFile {
       add_sample([&] { return locations(report, group.stack); }, values, labels);
     }
     for (const model::PeakHolder& holder : report->peak_holders) {
+      done();
       const LabelScope scope(labels, holder.kind, holder.device);
       const std::uint64_t all = with_allocations ? holder.allocations.value_or(0) : 0;
       const std::uint64_t known = counted[{holder.stack, holder.kind, holder.device}];

@@ -261,7 +261,7 @@ class Metrics final : public CommonFile {
     if (is_new || taken.read_ns >= found->second.read_ns) found->second = std::move(taken);
   }
 
-  void write(Output& output) override {
+  void write(Output& output, Told) override {
     for (std::size_t i = 0; i < std::size(metrics); ++i) {
       if (std::ranges::all_of(processes_,
                               [i](const auto& row) { return row.second.lines[i].empty(); }))

@@ -50,7 +50,7 @@ class Snapshot final : public CommonFile {
  public:
   bool is_binary() const override { return true; }
 
-  void add(const IndexedReport& report, const std::string&, Told) override {
+  void add(const IndexedReport& report, const std::string&, Told told) override {
     frames_of_report_.clear();
     std::map<model::MaybeId, std::vector<Event>> events;
     for (const model::Device& device : report->devices) events[device.device];
@@ -83,18 +83,21 @@ class Snapshot final : public CommonFile {
     for (const auto& [device, list] : events)
       if (device) host = std::max(host, first + *device + 1);
     const std::uint64_t count = host - first + (events.contains(std::nullopt) ? 1 : 0);
+    std::size_t all = 0;
+    for (const auto& of_device : events) all += of_device.second.size();
+    RowProgress done(all, 1, told);
     for (; devices_ < first + count; ++devices_) {
       const std::uint64_t number = devices_ - first;
       const bool is_host = devices_ == host;
       const auto found = events.find(is_host ? model::MaybeId() : static_cast<model::Id>(number));
       traces_.empty_list();
       if (is_empty && number == 0) add_empty_event(report, why_empty(hidden, too_high != 0));
-      if (found != events.end()) add_events(report, found->second);
+      if (found != events.end()) add_events(report, found->second, done);
       traces_.append();
     }
   }
 
-  void write(Output& output) override {
+  void write(Output& output, Told) override {
     PickleWriter begin, middle, end;
     begin.begin();
     begin.empty_dictionary();
@@ -115,11 +118,13 @@ class Snapshot final : public CommonFile {
 
  private:
   // Adds the events of the device `devices_`, with the segments that they make. A segment has an
-  // event of its own, from which viewers know when it was made and by which call stack.
-  void add_events(const IndexedReport& report, std::vector<Event>& events) {
+  // event of its own, from which viewers know when it was made and by which call stack. `done`: is
+  // called for each event.
+  void add_events(const IndexedReport& report, std::vector<Event>& events, RowDone done) {
     std::ranges::stable_sort(events, {}, &Event::time_ns);
     std::uint64_t address = first_address;
     for (const Event& event : events) {
+      done();
       const std::uint64_t time_us = (start_ns_ + event.time_ns) / 1000;
       if (event.group == nullptr) {
         begin_event("oom", event.incident->bytes.value_or(0), time_us);

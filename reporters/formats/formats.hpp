@@ -6,14 +6,16 @@
 #include <string_view>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "reporters/text/text_report.hpp"
 
 namespace cuwarden {
 
 // Functions that return a report in a format. Each format of formats.def has one, which has the
-// format's name. A format may ignore options that mean nothing in it.
+// format's name. A format may ignore options that mean nothing in it. The function calls the last
+// argument now and then with the progress.
 namespace formats {
-#define FORMAT(name, meaning) std::string name(const IndexedReport&, const TextOptions&);
+#define FORMAT(name, meaning) std::string name(const IndexedReport&, const TextOptions&, Told);
 #include "reporters/formats/formats.def"
 }  // namespace formats
 
@@ -22,7 +24,8 @@ struct Format {
   // name: name of the format, for the option --format. meaning: what the format is for, as text for
   // the help.
   std::string_view name, meaning;
-  std::string (*write)(const IndexedReport&, const TextOptions&);  // returns a report in the format
+  // Returns a report in the format. `told`: is called now and then with the progress.
+  std::string (*write)(const IndexedReport&, const TextOptions&, Told told);
 };
 
 // Returns all formats, in the order of formats.def. The first format is used unless the user asks

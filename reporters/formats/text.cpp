@@ -3,8 +3,8 @@
 
 namespace cuwarden {
 
-std::string formats::text(const IndexedReport& report, const TextOptions& options) {
-  return text_report(report, options);
+std::string formats::text(const IndexedReport& report, const TextOptions& options, Told told) {
+  return text_report(report, options, told);
 }
 
 }  // namespace cuwarden

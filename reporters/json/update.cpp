@@ -67,7 +67,7 @@ bool is_default(model::AnyValue value) {
   return all;
 }
 
-void update_object(Json& json, model::AnyValue object, Unlisted unlisted) {
+void update_object(Json& json, model::AnyValue object, Unlisted unlisted, RowDone done) {
   const bool is_new = !json.is_object();
   if (is_new) json = Json::object();
   const auto& fields = object.type().fields;
@@ -79,32 +79,33 @@ void update_object(Json& json, model::AnyValue object, Unlisted unlisted) {
   object.each_field([&](const model::Field& field, model::AnyValue value) {
     const auto found = json.find(field.name);
     if (found != json.end())
-      update(*found, value, unlisted);
+      update(*found, value, unlisted, done);
     else if (is_new || !is_default(value))
-      update(json[std::string(field.name)], value, unlisted);
+      update(json[std::string(field.name)], value, unlisted, done);
   });
 }
 
-void update_list(Json& json, model::AnyValue list, Unlisted unlisted) {
+void update_list(Json& json, model::AnyValue list, Unlisted unlisted, RowDone done) {
   if (!json.is_array()) json = Json::array();
   std::size_t row = 0;
   list.each_element([&](model::AnyValue value) {
     if (row == json.size()) json.push_back(nullptr);
     update(json[row++], value, unlisted);
+    done();
   });
   json.erase(json.begin() + static_cast<std::ptrdiff_t>(row), json.end());
 }
 
 }  // namespace
 
-void update(Json& json, model::AnyValue value, Unlisted unlisted) {
+void update(Json& json, model::AnyValue value, Unlisted unlisted, RowDone done) {
   switch (value.kind()) {
     case model::TypeKind::object:
-      return update_object(json, value, unlisted);
+      return update_object(json, value, unlisted, done);
     case model::TypeKind::list:
-      return update_list(json, value, unlisted);
+      return update_list(json, value, unlisted, done);
     case model::TypeKind::optional:
-      if (const auto content = value.content()) return update(json, *content, unlisted);
+      if (const auto content = value.content()) return update(json, *content, unlisted, done);
       json = nullptr;
       return;
     default:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "reporters/json/parse.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -12,13 +13,16 @@ enum class Unlisted : bool { kept, dropped };
 // Changes `json` so that it has the values of `value`. Properties with unchanged values stay as
 // they are, and all keep their order. A property that an object lacks is added only if its value is
 // not the default: null, false, 0 or empty. JSON of another type is replaced as a whole.
-// `unlisted`: keeps or drops properties of `json` that are not fields of the struct.
-void update(Json& json, model::AnyValue value, Unlisted unlisted);
+// `unlisted`: keeps or drops properties of `json` that are not fields of the struct. `done`: is
+// called for each element of a list that does not lie in another list, such as a row of a report.
+void update(
+    Json& json, model::AnyValue value, Unlisted unlisted, RowDone done = [] {});
 // Changes `json` so that it has the values of `value`, whose type is known to the compiler.
-// `unlisted`: keeps or drops properties of `json` that are not fields of the struct.
+// `unlisted` and `done`: as for the function above.
 template <class Value>
-void update(Json& json, const Value& value, Unlisted unlisted) {
-  update(json, model::AnyValue::of(value), unlisted);
+void update(
+    Json& json, const Value& value, Unlisted unlisted, RowDone done = [] {}) {
+  update(json, model::AnyValue::of(value), unlisted, done);
 }
 
 }  // namespace cuwarden

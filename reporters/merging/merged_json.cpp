@@ -5,6 +5,7 @@
 #include "reporters/json/json_bounds.hpp"
 #include "reporters/json/json_stream.hpp"
 #include "reporters/json/parse.hpp"
+#include "reporters/json/told_text.hpp"
 
 namespace cuwarden {
 namespace {
@@ -95,14 +96,21 @@ bool is_merged_report(std::string_view content) {
 }
 
 std::optional<model::MergedReport> parse_merged_report(std::string_view content,
-                                                       const std::string& path,
-                                                       std::string& error) {
+                                                       const std::string& path, std::string& error,
+                                                       ReadBytes read) {
   constexpr const char* advice = "; merge the reports again, or use a copy";
-  if (const WrongOutline wrong = wrong_outline(content); !wrong.reason.empty()) {
+  // The text is read twice.
+  const auto first = [&](std::size_t bytes) { read(bytes / 2, content.size()); };
+  const auto second = [&](std::size_t bytes) {
+    read((content.size() + bytes) / 2, content.size());
+  };
+  if (const WrongOutline wrong = wrong_outline(content, largest_tree, first);
+      !wrong.reason.empty()) {
     error = path + ": " + wrong.reason + advice;
     return std::nullopt;
   }
-  const Json root = Json::parse(content, nullptr, false);
+  const ToldText told(content, second);
+  const Json root = Json::parse(told.begin(), told.end(), nullptr, false);
   const auto schema = root.find("schema");
   if (schema != root.end() && schema->is_string() && *schema != model::merged_schema) {
     error = path + ": its schema is " + schema->get<std::string>() +

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reporters/files/output.hpp"
+#include "reporters/json/read_report.hpp"
 #include "reporters/model/merged_report.hpp"
 
 namespace cuwarden {
@@ -22,7 +23,10 @@ bool is_merged_report(std::string_view content);
 // Parses the content of a merged report's file. In the result, every id is the number of a row,
 // from 1. Returns null, with `error` set to one line that begins with `path`, if the content is no
 // valid merged report of the schema cuwarden.merged/1. An id that names no row makes it invalid.
-std::optional<model::MergedReport> parse_merged_report(std::string_view content,
-                                                       const std::string& path, std::string& error);
+// `read`: is called now and then with the number of bytes that were read so far and that of all;
+// parsing goes on after all bytes were read.
+std::optional<model::MergedReport> parse_merged_report(
+    std::string_view content, const std::string& path, std::string& error,
+    ReadBytes read = [](std::size_t, std::size_t) {});
 
 }  // namespace cuwarden

@@ -193,7 +193,7 @@ void Merger::keep_common(const std::vector<model::Setting>& settings) {
                 [&](const model::Setting& known) { return !present.contains(key_of(known)); });
 }
 
-void Merger::add(const std::string& name, const IndexedReport& report) {
+void Merger::add(const std::string& name, const IndexedReport& report, Told told) {
   model::MergedProcess process = row_of(report, module_);
   process.id = static_cast<model::Id>(processes_.size() + 1);
   process.report = name;
@@ -201,7 +201,9 @@ void Merger::add(const std::string& name, const IndexedReport& report) {
   processes_.push_back(std::move(process));
   add_refusals(report, add_devices(report));
   std::vector<Leak*> of_process;
+  RowProgress done(report->leak_groups.size() + report->framework_sites.size(), 1, told);
   each_leak(report, "", [&](const LeakRow& row) {
+    done();
     Leak& leak = leak_of(report, row);
     const model::Id id = processes_.back().id;
     if (leak.processes.empty() || leak.processes.back().process != id) {

@@ -15,6 +15,7 @@
 #include "reporters/merging/merged_stacks.hpp"
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/model/merged_report.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 
 namespace cuwarden {
@@ -30,8 +31,10 @@ class Merger {
   // True if a process with this identity was added.
   bool knows(const ProcessIdentity& process) const { return known_.find(process).has_value(); }
   // Adds the process of a report, even if knows() is true for it. `name`: path of the report's
-  // file, which becomes MergedProcess::report.
-  void add(const std::string& name, const IndexedReport&);
+  // file, which becomes MergedProcess::report. `told`: is called now and then with the number of
+  // leaks that were added so far, and the number of all rows of the report that may be leaks.
+  void add(
+      const std::string& name, const IndexedReport&, Told told = [](std::size_t, std::size_t) {});
   // Adds the processes of a merged report for which counts(row) is true and knows() is false.
   // Returns the number of processes for which both are true: they were known already. The ids in
   // the merged report must be valid (parse_merged_report() checks them).

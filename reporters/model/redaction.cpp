@@ -160,6 +160,15 @@ class Redaction {
   std::map<std::string, std::string> processes_;
 };
 
+// Returns the number of rows in all tables of the report.
+std::size_t rows_of(const model::Report& report) {
+  std::size_t rows = 0;
+  AnyValue::of(report).each_field([&](const model::Field&, AnyValue part) {
+    if (part.kind() == TypeKind::list) rows += part.count();
+  });
+  return rows;
+}
+
 }  // namespace
 
 std::string redacted_text(const model::Report& report, std::string text) {
@@ -167,7 +176,8 @@ std::string redacted_text(const model::Report& report, std::string text) {
   return text;
 }
 
-void redact(model::Report& report) {
+void redact(model::Report& report, Told told) {
+  RowProgress done(rows_of(report), 1, told);
   const Redaction redaction(report);
   redaction.path(report.process.program);
   report.process.command_line.clear();
@@ -187,9 +197,16 @@ void redact(model::Report& report) {
   for (model::Frame& frame : report.frames) redaction.path(frame.file);
   AnyValue::of(report).each_field([&](const model::Field& field, AnyValue part) {
     if (field.name == "schema" || field.name == "modules") return;
-    each_text(part, false, [&](const std::string& text, bool is_sentence) {
-      // The report may be changed.
-      redaction.text(const_cast<std::string&>(text), is_sentence);
+    const auto redact_texts = [&](AnyValue value) {
+      each_text(value, false, [&](const std::string& text, bool is_sentence) {
+        // The report may be changed.
+        redaction.text(const_cast<std::string&>(text), is_sentence);
+      });
+    };
+    if (part.kind() != TypeKind::list) return redact_texts(part);
+    part.each_element([&](AnyValue row) {
+      redact_texts(row);
+      done();
     });
   });
   if (report.memory_cgroup && report.memory_cgroup->path) report.memory_cgroup->path = "/";

@@ -30,14 +30,21 @@ std::string failure(const std::string& path, int error) {
          "; give a path that can be written (--output), or make room";
 }
 
+// The rows are passed over twice: they are brought up to date, and then written.
+constexpr std::size_t passes_of_writing = 2;
+
+// Returns the number of rows in all tables of the report.
+std::size_t rows_of(const Json& root) {
+  std::size_t rows = 0;
+  for (const Json& value : root)
+    if (value.is_array()) rows += value.size();
+  return rows;
+}
+
 // Writes the report in the layout of all reports: a line for each property, and a line for each row
 // of a table.
 template <class Write>
-void write_json(const Json& root, const Write& write, ReportCopy::WrittenRows written) {
-  constexpr std::size_t pause = 1000;  // rows from one call of written() to the next
-  std::size_t rows = 0, all_rows = 0;
-  for (const Json& value : root)
-    if (value.is_array()) all_rows += value.size();
+void write_json(const Json& root, const Write& write, RowDone done) {
   bool first = true;
   for (const auto& [name, value] : root.items()) {
     write(first ? "{\n  " : ",\n  ");
@@ -53,7 +60,7 @@ void write_json(const Json& root, const Write& write, ReportCopy::WrittenRows wr
       write(first_row ? "\n    " : ",\n    ");
       first_row = false;
       write(json_text(row));
-      if (++rows % pause == 0) written(rows, all_rows);
+      done();
     }
     write(first_row ? "]" : "\n  ]");
   }
@@ -90,12 +97,12 @@ class Unfinished {
   int error() const { return error_; }
 
   // Writes the contents. Returns 0 or an errno, as the next functions do.
-  int fill(const Json& root, ReportCopy::WrittenRows written) {
+  int fill(const Json& root, RowDone done) {
     if (error_ != 0) return error_;
     undo_umask(file_.number());
     const auto output = std::make_unique<Output>(file_.number());
     write_json(
-        root, [&](std::string_view part) { output->write(part); }, written);
+        root, [&](std::string_view part) { output->write(part); }, done);
     return output->finish();
   }
   int replace(const std::string& name) {
@@ -148,24 +155,25 @@ std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string&
   return copy;
 }
 
-void ReportCopy::bring_up_to_date() {
-  update(root_, report_, report_.redacted ? Unlisted::dropped : Unlisted::kept);
+void ReportCopy::bring_up_to_date(RowDone done) {
+  update(root_, report_, report_.redacted ? Unlisted::dropped : Unlisted::kept, done);
 }
 
-std::string ReportCopy::text(WrittenRows written) {
-  bring_up_to_date();
+std::string ReportCopy::text(Told told) {
+  RowProgress done(rows_of(root_), passes_of_writing, told);
+  bring_up_to_date(done);
   std::string all;
   write_json(
-      root_, [&](std::string_view part) { all += part; }, written);
+      root_, [&](std::string_view part) { all += part; }, done);
   return all;
 }
 
 std::string ReportCopy::replace() {
-  bring_up_to_date();
+  const auto ignore = [] {};
+  bring_up_to_date(ignore);
   if (inode_ == 0 || owner_ != geteuid()) return path_ + " is not a file of this user's";
   Unfinished copy(std::string(folder_of(path_)));
-  if (const int error = copy.fill(root_, [](std::size_t, std::size_t) {}))
-    return failure(path_, error);
+  if (const int error = copy.fill(root_, ignore)) return failure(path_, error);
   const std::string name(file_name(path_));
   struct stat status {};
   if (status_at(copy.folder(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -175,10 +183,11 @@ std::string ReportCopy::replace() {
   return error == 0 ? std::string() : failure(path_, error);
 }
 
-std::string ReportCopy::write(std::string& path, WrittenRows written) {
-  bring_up_to_date();
+std::string ReportCopy::write(std::string& path, Told told) {
+  RowProgress done(rows_of(root_), passes_of_writing, told);
+  bring_up_to_date(done);
   Unfinished copy(std::string(folder_of(path)));
-  if (const int error = copy.fill(root_, written)) return failure(path, error);
+  if (const int error = copy.fill(root_, done)) return failure(path, error);
   const std::string name(file_name(path));
   const std::string folder = path.substr(0, path.size() - name.size());
   int error = EEXIST;

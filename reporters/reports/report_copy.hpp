@@ -10,7 +10,7 @@
 #include "reporters/json/parse.hpp"
 #include "reporters/json/read_report.hpp"
 #include "reporters/model/report.hpp"
-#include "runtime_hooks/core/function_ref.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -27,13 +27,11 @@ class ReportCopy {
   // Returns the report, which the caller may change before text(), replace() or write(). The
   // reference is valid as long as this object.
   model::Report& report() { return report_; }
-  // Callback that gets the number of the report's rows that were written so far, and that of all.
-  using WrittenRows = FunctionRef<void(std::size_t rows, std::size_t all)>;
-
   // Returns the changed report as JSON text. replace() and write() write the same text to files.
   // Properties of the loaded file that model::Report lacks are kept, unless the report is redacted.
-  // `written`: is called now and then with the progress.
-  std::string text(WrittenRows written = [](std::size_t, std::size_t) {});
+  // `told`: is called now and then with the progress: number of the report's rows that were written
+  // so far, and that of all.
+  std::string text(Told told = [](std::size_t, std::size_t) {});
 
   // Writes the changed report in place of the loaded file, whole or not at all. The new file has
   // mode 0600. Fails if standard input was loaded, or if another file has taken the path since
@@ -43,13 +41,14 @@ class ReportCopy {
   // Writes the changed report to a new file of mode 0600 at `path`, whole or not at all. If the
   // path is taken, a number is put before the ending ("ci.1.json"), and `path` is set to the path
   // of the new file. Returns an empty text, or one line about the failure. After a failure, `path`
-  // may be the last path that was tried. `written`: is called now and then with the progress.
+  // may be the last path that was tried. `told`: is called now and then with the progress, as by
+  // text().
   std::string write(
-      std::string& path, WrittenRows written = [](std::size_t, std::size_t) {});
+      std::string& path, Told told = [](std::size_t, std::size_t) {});
 
  private:
-  // Puts the values of report_ into the JSON root_.
-  void bring_up_to_date();
+  // Puts the values of report_ into the JSON root_. `done`: is called for each row of the report.
+  void bring_up_to_date(RowDone done);
 
   std::string path_;  // path of the file that was loaded; "-": standard input
   // Device number of the file that was loaded; 0: no regular file.

@@ -231,7 +231,8 @@ void add_leak_words(const IndexedReport& report, const model::LeakGroup& group, 
     text += " · " + module;
 }
 
-void add_leaks_headline(const IndexedReport& report, const Style& style, std::string& text) {
+void add_leaks_headline(const IndexedReport& report, const Style& style, std::string& text,
+                        RowDone done) {
   const auto& leaks = report->leaks;
   const std::uint64_t count = leaks.count.value_or(0);
   if (count == 0) {
@@ -247,17 +248,17 @@ void add_leaks_headline(const IndexedReport& report, const Style& style, std::st
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   else
     text += style.red("LEAKS") + ": " + sum + " never freed\n";
-  if (is_only_alive_at_exit(report))
+  if (is_only_alive_at_exit(report, done))
     text += "  None of it is known to be lost, and " + words_of_no_growth(report) +
             ": it was alive at the exit, and may have been in use until then\n";
   add_pointer_search(report, style, text);
 }
 
-bool is_only_alive_at_exit(const IndexedReport& report) {
+bool is_only_alive_at_exit(const IndexedReport& report, RowDone done) {
   if (report->leaks.count.value_or(0) == 0 || was_running(report) || was_at_work(report))
     return false;
   const auto is_sure = [](const model::LeakGroup& group) { return rank_of_leak(group) < 3; };
-  return std::ranges::none_of(merged_leaks(report), is_sure) &&
+  return std::ranges::none_of(merged_leaks(report, done), is_sure) &&
          std::ranges::none_of(merged_blocks(report), is_sure);
 }
 
@@ -289,16 +290,16 @@ void add_blocks(const IndexedReport& report, const TextOptions& options, const S
 }
 
 void add_leaks(const IndexedReport& report, const TextOptions& options, const Headline& headline,
-               const Style& style, std::string& text) {
+               const Style& style, std::string& text, RowDone done) {
   const auto& leaks = report->leaks;
   // The headline may say already that nothing was leaked.
   if (leaks.count.value_or(0) != 0 || plain_headline(report).line() != headline.line()) {
     text += "\n";
-    add_leaks_headline(report, style, text);
+    add_leaks_headline(report, style, text, done);
   }
   std::vector<model::LeakGroup> groups;
   std::uint64_t hidden_bytes = 0, hidden = 0;
-  for (model::LeakGroup& group : merged_leaks(report)) {
+  for (model::LeakGroup& group : merged_leaks(report, done)) {
     if (wanted(report, group, options)) {
       groups.push_back(std::move(group));
     } else {
@@ -322,12 +323,18 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const He
                     " of these are segments of PyTorch's: LIVE TENSORS lists the blocks in them") +
           "\n";
     KeptByLibraries kept;
-    const auto last = std::stable_partition(
-        groups.begin(), groups.end(), [&](const auto& group) { return !kept.take(report, group); });
+    const auto last =
+        std::stable_partition(groups.begin(), groups.end(), [&](const model::LeakGroup& group) {
+          done();
+          return !kept.take(report, group);
+        });
     if (!style.shows_full_stacks()) groups.erase(last, groups.end());
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
-    for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], i + 1, style, text);
+    for (std::size_t i = 0; i < shown; ++i) {
+      add_group(report, groups[i], i + 1, style, text);
+      done();
+    }
     if (shown < groups.size()) {
       std::uint64_t rest = 0;
       for (std::size_t i = shown; i < groups.size(); ++i) rest += groups[i].bytes.value_or(0);

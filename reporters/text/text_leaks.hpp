@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reporters/model/row_progress.hpp"
 #include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/text_report.hpp"
@@ -16,12 +17,15 @@ void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&,
 
 // Adds lines to `text` about all memory that was not freed: one with its sum, or one that says that
 // there is none. A further line follows if memory is lost, and one if the search for pointers was
-// incomplete.
-void add_leaks_headline(const IndexedReport&, const Style&, std::string& text);
+// incomplete. `done`: as for is_only_alive_at_exit().
+void add_leaks_headline(
+    const IndexedReport&, const Style&, std::string& text, RowDone done = [] {});
 
 // True if memory counts as leaked, but may have been in use until the process ended by itself. No
-// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow.
-bool is_only_alive_at_exit(const IndexedReport&);
+// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow. `done`:
+// is called for each row, at most as often as the table `leak_groups` has rows.
+bool is_only_alive_at_exit(
+    const IndexedReport&, RowDone done = [] {});
 
 // Adds to `text` the section about blocks that frameworks have handed out and not got back, such as
 // the memory of live tensors. Growing call stacks come first. The options say which blocks are
@@ -35,8 +39,12 @@ void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::str
 // The line with the sum begins with LEAKS. If the process was killed or aborted, it begins with NOT
 // FREED; if it was still running, with STILL ALLOCATED. A second line says if none of the memory is
 // known to be lost or to grow. If there is no such memory, one line says that all was freed, or
-// that no allocation was recorded. This line is left out if the given headline is the same.
-void add_leaks(const IndexedReport&, const TextOptions&, const Headline&, const Style&,
-               std::string& text);
+// that no allocation was recorded. This line is left out if the given headline is the same. `done`:
+// is called for each row, at most passes_of_leaks times as often as the table `leak_groups` has
+// rows.
+void add_leaks(
+    const IndexedReport&, const TextOptions&, const Headline&, const Style&, std::string& text,
+    RowDone done = [] {});
+inline constexpr std::size_t passes_of_leaks = 4;
 
 }  // namespace cuwarden

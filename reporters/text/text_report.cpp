@@ -192,10 +192,14 @@ void add_memory(const IndexedReport& report, const TextOptions& options, const S
 
 }  // namespace
 
-std::string text_report(const IndexedReport& report, const TextOptions& options) {
+std::string text_report(const IndexedReport& report, const TextOptions& options, Told told) {
   const Style style(options.colour, options.full_stacks);
   std::string text;
-  const Headline headline = headline_of(report);
+  // The lines are fitted into the columns at the end.
+  constexpr std::size_t passes = passes_of_headline + passes_of_leaks + 1;
+  RowProgress done(report->leak_groups.size(), passes, told);
+  const Headline headline = headline_of(report, done);
+  done.reach(passes_of_headline);
   add_headline(headline, style, text);
   text += "\n";
   add_header(report, style, text);
@@ -204,7 +208,8 @@ std::string text_report(const IndexedReport& report, const TextOptions& options)
   // A request that failed is explained by the device's account; a leak by its call stack.
   if (headline.incident) add_memory(report, options, style, text);
   add_blocks(report, options, style, text);
-  add_leaks(report, options, headline, style, text);
+  add_leaks(report, options, headline, style, text, done);
+  done.reach(passes_of_headline + passes_of_leaks);
   if (!headline.incident) add_memory(report, options, style, text);
   add_frameworks(report, style, text);
   add_library_reserves(report, style, text);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -33,7 +34,9 @@ struct TextOptions {
   bool ascii = false;  // true if the text has ASCII characters alone
 };
 
-// Returns the text of a report: many lines, the last one with a line feed.
-std::string text_report(const IndexedReport&, const TextOptions&);
+// Returns the text of a report: many lines, the last one with a line feed. `told`: is called now
+// and then with the progress.
+std::string text_report(
+    const IndexedReport&, const TextOptions&, Told told = [](std::size_t, std::size_t) {});
 
 }  // namespace cuwarden

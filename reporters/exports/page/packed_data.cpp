@@ -3,8 +3,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -25,16 +27,39 @@ std::string base64(const std::vector<Bytef>& bytes) {
   return text;
 }
 
+// Compresses the data to its end, and adds the result to `bytes`. `stream`: ready to compress.
+void compress(z_stream& stream, std::string_view data, Told told, std::vector<Bytef>& bytes) {
+  const auto* next = reinterpret_cast<const Bytef*>(data.data());
+  std::size_t left = data.size();
+  Bytef room[16 * 1024];
+  told(0, data.size());
+  for (int result = Z_OK; result == Z_OK;) {
+    // zlib counts in 32 bits. Pieces of input as large as possible give the same bytes as
+    // compress2().
+    if (stream.avail_in == 0) {
+      stream.next_in = const_cast<Bytef*>(next);
+      stream.avail_in = static_cast<uInt>(std::min<std::size_t>(left, UINT_MAX));
+      next += stream.avail_in;
+      left -= stream.avail_in;
+    }
+    stream.next_out = room;
+    stream.avail_out = sizeof room;
+    result = deflate(&stream, left == 0 ? Z_FINISH : Z_NO_FLUSH);
+    bytes.insert(bytes.end(), room, stream.next_out);
+    told(data.size() - left - stream.avail_in, data.size());
+  }
+}
+
 }  // namespace
 
-std::string packed_data(std::string_view data) {
-  uLongf size = compressBound(data.size());
-  std::vector<Bytef> bytes(size);
-  // Only a lack of memory can make this fail, because the buffer is large enough.
-  if (compress2(bytes.data(), &size, reinterpret_cast<const Bytef*>(data.data()), data.size(),
-                Z_BEST_COMPRESSION) != Z_OK)
-    throw std::bad_alloc();
-  bytes.resize(size);
+std::string packed_data(std::string_view data, Told told) {
+  z_stream stream{};
+  if (deflateInit(&stream, Z_BEST_COMPRESSION) != Z_OK) throw std::bad_alloc();
+  std::vector<Bytef> bytes;
+  {
+    const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, deflateEnd);
+    compress(stream, data, told, bytes);
+  }
   return base64(bytes);
 }
 

@@ -165,7 +165,8 @@ struct Group {
   bool has_fingerprint = false;
 };
 
-std::string groups_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page) {
+std::string groups_of(const IndexedReport& report, StacksOfReport& stacks, PageStacks& page,
+                      RowDone done) {
   std::vector<Group> rows;
   for (const model::LeakGroup& row : report->leak_groups) rows.push_back({&row});
   std::ranges::stable_sort(rows, std::greater(),
@@ -180,7 +181,11 @@ std::string groups_of(const IndexedReport& report, StacksOfReport& stacks, PageS
     return ns ? model::Figure(*ns / 1'000'000) : ns;
   };
   using Row = model::LeakGroup;
-  add("stack", [&](const Row& row) { return stacks.number_of(row.stack); });
+  // The frames of the stacks take longer than all other columns.
+  add("stack", [&](const Row& row) {
+    done();
+    return stacks.number_of(row.stack);
+  });
   add("kind", [&](const Row& row) { return page.text(row.kind); });
   add("api", [&](const Row& row) { return page.text(row.api.value_or("")); });
   add("module", [&](const Row& row) { return page.text(report.module_name(row.module)); });
@@ -290,17 +295,18 @@ std::string settings_of(const IndexedReport& report) {
 }  // namespace
 
 std::string page_report(const IndexedReport& report, const std::string& path,
-                        StacksOfReport& stacks,
-                        FunctionRef<void(std::size_t tables, std::size_t all)> told) {
+                        StacksOfReport& stacks, Told told) {
+  RowProgress done(report->leak_groups.size(), passes_of_summary + 1, told);
   // A table of the page, by its name there.
   struct Table {
-    const char* name;
+    std::string_view name;
     std::function<std::string()> text;
   };
   PageStacks& page = stacks.page();
+  constexpr std::string_view summary = "summary";
   const Table tables[] = {
       {"process", [&] { return process_of(report, path); }},
-      {"summary", [&] { return page_summary(report, stacks); }},
+      {summary, [&] { return page_summary(report, stacks, done); }},
       {"lacks", [&] { return lacks_of(report); }},
       {"devices", [&] { return devices_of(report); }},
       {"accounts", [&] { return accounts_of(report); }},
@@ -308,7 +314,7 @@ std::string page_report(const IndexedReport& report, const std::string& path,
       {"timeline", [&] { return timeline_of(report); }},
       {"incidents", [&] { return incidents_of(report, stacks); }},
       {"holders", [&] { return holders_of(report, stacks); }},
-      {"groups", [&] { return groups_of(report, stacks, page); }},
+      {"groups", [&] { return groups_of(report, stacks, page, done); }},
       {"peaks", [&] { return peaks_of(report, stacks, page); }},
       {"sites", [&] { return sites_of(report, stacks, page); }},
       {"objects", [&] { return objects_of(report, stacks, page); }},
@@ -319,10 +325,10 @@ std::string page_report(const IndexedReport& report, const std::string& path,
       {"settings", [&] { return settings_of(report); }},
   };
   PageJson object("{}");
-  std::size_t done = 0;
   for (const Table& table : tables) {
     object.add(table.name, table.text());
-    told(++done, std::size(tables));
+    // The tables before it are those of few rows.
+    if (table.name == summary) done.reach(passes_of_summary);
   }
   return object.text();
 }

@@ -16,6 +16,10 @@
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
+
+// The leaks are passed over twice to see if they were only alive at the exit.
+static_assert(passes_of_summary == passes_of_headline + 2 + passes_of_main_leaks);
+
 namespace {
 
 constexpr std::size_t most_incidents = 5, most_leaks = 3;
@@ -107,13 +111,13 @@ void add_incidents(const IndexedReport& report, model::MaybeId of_headline, Stac
 }
 
 void add_leaks(const IndexedReport& report, const Headline& of_report, StacksOfReport& stacks,
-               std::vector<Notice>& notices) {
+               std::vector<Notice>& notices, RowDone done) {
   std::string headline;
-  add_leaks_headline(report, Style(false), headline);
+  add_leaks_headline(report, Style(false), headline, done);
   const bool any = report->leaks.count.value_or(0) != 0;
   if (!any && of_report.line() == plain_headline(report).line()) return;
   const bool is_known = headline.starts_with("no leaks:");
-  const bool is_alive = is_only_alive_at_exit(report);
+  const bool is_alive = is_only_alive_at_exit(report, done);
   Notice sum = notice_of(!any                              ? is_known ? "good" : "plain"
                          : was_running(report) || is_alive ? "plain"
                                                            : "warning",
@@ -137,7 +141,7 @@ void add_leaks(const IndexedReport& report, const Headline& of_report, StacksOfR
   // Small ones that are neither lost nor grow would only hide the others.
   const std::uint64_t worth_a_line = report->leaks.bytes.value_or(0) / 100;
   std::size_t shown = 0;
-  for (const model::LeakGroup& group : main_leaks(report)) {
+  for (const model::LeakGroup& group : main_leaks(report, done)) {
     const bool is_sure = group.lost_count.value_or(0) != 0 || group.growth == "growing";
     if (!is_sure && group.bytes.value_or(0) < worth_a_line) continue;
     add(group);
@@ -153,9 +157,9 @@ std::string words_about_end(const IndexedReport& report) {
          human_time(process.end_ns.value_or(0));
 }
 
-std::string page_summary(const IndexedReport& report, StacksOfReport& stacks) {
+std::string page_summary(const IndexedReport& report, StacksOfReport& stacks, RowDone done) {
   std::vector<Notice> notices;
-  const Headline headline = headline_of(report);
+  const Headline headline = headline_of(report, done);
   add_headline(report, headline, stacks, notices);
   add_end(report, notices);
   add_incidents(report, headline.incident, stacks, notices);
@@ -168,7 +172,7 @@ std::string page_summary(const IndexedReport& report, StacksOfReport& stacks) {
     else
       notices.back().lines.push_back(std::move(line));
   }
-  add_leaks(report, headline, stacks, notices);
+  add_leaks(report, headline, stacks, notices, done);
   PageJson list("[]");
   for (const Notice& notice : notices) {
     PageJson row("{}");

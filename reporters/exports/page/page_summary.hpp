@@ -5,14 +5,17 @@
 
 #include "reporters/exports/page/page_stacks.hpp"
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
 // Returns a JSON list of notices about the report, the most important one first. A notice is an
 // object. `tone`: "bad", "warning", "good" or "plain". `title`: the sentence. `lines`: further
 // lines. If they are known, `stack`: number of a call stack in the page's table, and `incident`: id
-// of a refused request.
-std::string page_summary(const IndexedReport&, StacksOfReport&);
+// of a refused request. `done`: is called for each row, at most passes_of_summary times as often as
+// the table `leak_groups` has rows.
+std::string page_summary(const IndexedReport&, StacksOfReport&, RowDone done);
+inline constexpr std::size_t passes_of_summary = 8;
 
 // Returns words for the end of the report's process, such as "exited with status 0 after 9.8 s".
 std::string words_about_end(const IndexedReport&);

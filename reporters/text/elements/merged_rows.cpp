@@ -80,13 +80,16 @@ std::size_t VisibleStacks::number_of(model::MaybeId id) {
   return known->second;
 }
 
-std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report) {
+std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report, RowDone done) {
   std::vector<const model::LeakGroup*> leaks;
   for (const model::LeakGroup& group : report->leak_groups)
     if (!group.released_by && !group.suppressed) leaks.push_back(&group);
-  return merged_rows(report, leaks, [](const model::LeakGroup& group) {
-    return std::tuple(group.kind, group.device, group.api, group.module);
-  });
+  return merged_rows(
+      report, leaks,
+      [](const model::LeakGroup& group) {
+        return std::tuple(group.kind, group.device, group.api, group.module);
+      },
+      done);
 }
 
 std::vector<model::LeakGroup> merged_blocks(const IndexedReport& report) {

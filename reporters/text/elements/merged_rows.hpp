@@ -12,6 +12,7 @@
 
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/model/named_steps.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -114,10 +115,11 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
 // pointers to rows, none of them null. `key`: function that returns a value with operator<. A
 // merged row is a copy of the first of its rows, with the figures that merge_figures() sets.
 // Returns the merged rows sorted by bytes, most first. Bytes that the driver keeps (kept_bytes), if
-// rows have them, count too.
+// rows have them, count too. `done`: is called once for each of `rows`.
 template <class Row, class Key>
-std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<const Row*>& rows,
-                             const Key& key) {
+std::vector<Row> merged_rows(
+    const IndexedReport& report, const std::vector<const Row*>& rows, const Key& key,
+    RowDone done = [] {}) {
   VisibleStacks stacks(report);
   std::vector<std::vector<const Row*>> parts;
   std::map<std::pair<std::size_t, decltype(key(*rows.front()))>, std::size_t> known;
@@ -125,6 +127,7 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
     const auto part = known.try_emplace({stacks.number_of(row->stack), key(*row)}, parts.size());
     if (part.second) parts.emplace_back();
     parts[part.first->second].push_back(row);
+    done();
   }
   std::vector<Row> merged;
   merged.reserve(parts.size());
@@ -142,8 +145,10 @@ std::vector<Row> merged_rows(const IndexedReport& report, const std::vector<cons
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in the
 // text report are merged if their kind, device, function and module are equal. Memory that the end
-// of a context released, and suppressed leaks, are left out.
-std::vector<model::LeakGroup> merged_leaks(const IndexedReport&);
+// of a context released, and suppressed leaks, are left out. `done`: is called for each row of the
+// table `leak_groups` that is not left out.
+std::vector<model::LeakGroup> merged_leaks(
+    const IndexedReport&, RowDone done = [] {});
 
 // Returns the blocks that frameworks have handed out and not got back, in the form of leaks. The
 // field `api` has the framework's name. Growing rows come first, then the largest ones. Rows whose

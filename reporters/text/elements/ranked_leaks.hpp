@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/row_progress.hpp"
 
 namespace cuwarden {
 
@@ -23,7 +24,10 @@ std::string words_of_no_growth(const IndexedReport&);
 
 // Returns the groups of allocations that the text report lists as leaks, in its order: lost and
 // growing ones come first, then the largest. Memory that libraries keep for themselves is left out,
-// and so is memory whose blocks a framework lists.
-std::vector<model::LeakGroup> main_leaks(const IndexedReport&);
+// and so is memory whose blocks a framework lists. `done`: is called for each row, at most
+// passes_of_main_leaks times as often as the table `leak_groups` has rows.
+std::vector<model::LeakGroup> main_leaks(
+    const IndexedReport&, RowDone done = [] {});
+inline constexpr std::size_t passes_of_main_leaks = 2;
 
 }  // namespace cuwarden

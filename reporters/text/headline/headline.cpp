@@ -34,7 +34,7 @@ bool is_host_memory(const model::LeakGroup& group) {
 
 // Returns the headline about a process that the kernel's OOM killer may have ended: it died unseen
 // or by SIGKILL, and its cgroup counts kills. Null otherwise.
-std::optional<Headline> oom_killer(const IndexedReport& report) {
+std::optional<Headline> oom_killer(const IndexedReport& report, RowDone done) {
   const auto& process = report->process;
   const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
   const std::uint64_t kills = cgroup.oom_kills.value_or(0);
@@ -46,7 +46,7 @@ std::optional<Headline> oom_killer(const IndexedReport& report) {
   Headline headline{.gravity = Gravity::alarm, .title = "KILLED BY THE OOM KILLER"};
   headline.sentence = " " + moment_of(report, process.end_ns.value_or(0)) + ": ";
   std::uint64_t host_bytes = 0;
-  std::vector<model::LeakGroup> groups = merged_leaks(report);
+  std::vector<model::LeakGroup> groups = merged_leaks(report, done);
   std::erase_if(groups, [](const auto& group) { return !is_host_memory(group); });
   for (const auto& group : groups) host_bytes += group.bytes.value_or(0);
   if (limit_bytes != 0) {
@@ -112,7 +112,7 @@ std::string advice_on_death(bool aborted, model::Figure signal) {
 }
 
 // Returns the headline about a process that a signal or an abort has ended; null otherwise.
-std::optional<Headline> killed(const IndexedReport& report) {
+std::optional<Headline> killed(const IndexedReport& report, RowDone done) {
   const auto& process = report->process;
   const bool aborted = process.end_reason == "abort";
   if (!aborted && process.end_reason != "signal" && process.end_reason) return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<Headline> killed(const IndexedReport& report) {
       process_ending(process.end_reason, process.exit_status, process.signal);
   if (ending.starts_with(killed_by)) headline.sentence = " " + ending.substr(killed_by.size());
   headline.sentence += " " + moment_of(report, process.end_ns.value_or(0));
-  if (const auto line = first_leak(report)) {
+  if (const auto line = first_leak(report, done)) {
     headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
                          allocations(report->leaks.count.value_or(0)) + " were live";
     if (rank_of_leak(line->sum) < 3)
@@ -137,7 +137,7 @@ std::optional<Headline> killed(const IndexedReport& report) {
 }
 
 // Returns the headline about requests that were rescued; null if there were none.
-std::optional<Headline> rescued(const IndexedReport& report) {
+std::optional<Headline> rescued(const IndexedReport& report, RowDone) {
   std::uint64_t count = 0, failed = 0;
   const model::Incident* first = nullptr;
   for (const model::Incident& incident : report->incidents) {
@@ -278,8 +278,8 @@ Headline plain_headline(const IndexedReport& report) {
   return headline;
 }
 
-Headline headline_of(const IndexedReport& report) {
-  if (auto headline = oom_killer(report)) return *headline;
+Headline headline_of(const IndexedReport& report, RowDone done) {
+  if (auto headline = oom_killer(report, done)) return *headline;
   const model::Incident* const incident = last_failed(report);
   // A process that was killed long after a failure was not killed for that.
   constexpr std::uint64_t long_ns = 10ull * 60 * 1'000'000'000;
@@ -287,10 +287,10 @@ Headline headline_of(const IndexedReport& report) {
   const bool is_long_ago =
       incident != nullptr && end_ns > incident->last_ns.value_or(end_ns) + long_ns;
   if (is_long_ago)
-    if (auto headline = killed(report)) return *headline;
+    if (auto headline = killed(report, done)) return *headline;
   if (incident != nullptr) return headline_of_incident(report, *incident);
   for (const auto& event : {killed, headline_of_leaks, rescued})
-    if (auto headline = event(report)) return *headline;
+    if (auto headline = event(report, done)) return *headline;
   return plain_headline(report);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "reporters/text/elements/text_elements.hpp"
 
 namespace cuwarden {
@@ -39,8 +40,11 @@ struct Headline {
 // 5. Requests were rescued.
 // If the process was killed more than ten minutes after the last failed request, event 3 comes
 // before event 2. Without any of these events, the headline says that nothing was leaked, how much
-// memory was live at the end, or that no allocation was recorded.
-Headline headline_of(const IndexedReport&);
+// memory was live at the end, or that no allocation was recorded. `done`: is called for each row,
+// at most passes_of_headline times as often as the table `leak_groups` has rows.
+Headline headline_of(
+    const IndexedReport&, RowDone done = [] {});
+inline constexpr std::size_t passes_of_headline = 4;
 
 // Returns the headline that a report without any event has: that nothing was leaked, how much
 // memory was live at the end, or that no allocation was recorded.

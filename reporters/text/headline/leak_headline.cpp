@@ -14,13 +14,17 @@
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {
+
+static_assert(passes_of_headline == passes_of_first_leak + 1, "the advice passes once more");
+
 namespace {
 
 // Sums the groups of each line of the program up. Lost groups, groups that only grow and other
 // groups have sums of their own: a line that makes all memory of a program has some of each kind.
 // Lines come in the order of main_leaks(). A group of an unknown line stays alone.
-std::vector<LeakOfLine> summed_by_line(const IndexedReport& report,
-                                       const std::vector<model::LeakGroup>& groups) {
+std::vector<LeakOfLine> summed_by_line(
+    const IndexedReport& report, const std::vector<model::LeakGroup>& groups,
+    RowDone done = [] {}) {
   std::vector<std::vector<const model::LeakGroup*>> parts;
   using Key = std::tuple<std::string, std::string, std::string, model::MaybeId, int>;
   std::map<Key, std::size_t> known;
@@ -34,6 +38,7 @@ std::vector<LeakOfLine> summed_by_line(const IndexedReport& report,
     }
     if (part == parts.size()) parts.emplace_back();
     parts[part].push_back(&group);
+    done();
   }
   std::vector<LeakOfLine> lines;
   for (const auto& part : parts) {
@@ -101,14 +106,17 @@ std::string freeing_function(const model::LeakGroup& group) {
 }
 
 // Returns advice about a line of which some allocations are lost.
-std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line) {
+std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line, RowDone done) {
   const model::LeakGroup& group = line.sum;
   const std::string function = freeing_function(group);
   if (function.empty()) return "";
   std::uint64_t gone = group.count.value_or(0);
   VisibleStacks visible(report);
   std::set<std::size_t> stacks;
-  for (const model::MaybeId stack : line.stacks) stacks.insert(visible.number_of(stack));
+  for (const model::MaybeId stack : line.stacks) {
+    stacks.insert(visible.number_of(stack));
+    done();
+  }
   for (const model::LeakGroup& other : report->leak_groups)
     if (other.released_by && other.kind == group.kind && other.device == group.device &&
         stacks.contains(visible.number_of(other.stack)))
@@ -123,9 +131,9 @@ std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line) 
 
 }  // namespace
 
-std::optional<LeakOfLine> first_leak(const IndexedReport& report) {
+std::optional<LeakOfLine> first_leak(const IndexedReport& report, RowDone done) {
   constexpr std::uint64_t far_more = 100;
-  std::vector<LeakOfLine> lines = summed_by_line(report, main_leaks(report));
+  std::vector<LeakOfLine> lines = summed_by_line(report, main_leaks(report, done), done);
   std::vector<model::LeakGroup> blocks = merged_blocks(report);
   std::erase_if(blocks, [](const model::LeakGroup& block) { return block.growth != "growing"; });
   for (LeakOfLine& line : summed_by_line(report, blocks)) lines.push_back(std::move(line));
@@ -146,8 +154,8 @@ std::string held_words(const IndexedReport& report, const LeakOfLine& line) {
          made_words(report, line, counted(line.sum.count.value_or(0), line.sum.kind));
 }
 
-std::optional<Headline> headline_of_leaks(const IndexedReport& report) {
-  const auto line = first_leak(report);
+std::optional<Headline> headline_of_leaks(const IndexedReport& report, RowDone done) {
+  const auto line = first_leak(report, done);
   if (!line || rank_of_leak(line->sum) > 2) return std::nullopt;
   const model::LeakGroup& group = line->sum;
   const std::uint64_t count = group.count.value_or(0), lost = group.lost_count.value_or(0);
@@ -157,7 +165,7 @@ std::optional<Headline> headline_of_leaks(const IndexedReport& report) {
     headline.sentence =
         ": " + human_bytes(group.lost_bytes.value_or(0)) + " lost: " +
         made_words(report, *line, lost < count ? human_count(lost) + " of " + all : all);
-    headline.advice = advice_on_lost(report, *line);
+    headline.advice = advice_on_lost(report, *line, done);
   } else {
     headline.sentence = ": " + held_words(report, *line);
     headline.advice =

@@ -17,7 +17,8 @@ TEST(Formats, text_is_the_first_and_shows_what_people_read) {
   EXPECT_EQ(report_formats().front().name, "text");
   model::Report report;
   const IndexedReport indexed(std::move(report));
-  EXPECT_EQ(report_formats().front().write(indexed, {}), text_report(indexed, {}));
+  const auto ignore = [](std::size_t, std::size_t) {};
+  EXPECT_EQ(report_formats().front().write(indexed, {}, ignore), text_report(indexed, {}));
 }
 
 }  // namespace

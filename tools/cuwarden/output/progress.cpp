@@ -73,6 +73,14 @@ void Progress::done(std::size_t done) {
   write_to_terminal("\r\033[K" + cut(printable(line), columns_of_terminal() - 1));
 }
 
+ToldProgress::ToldProgress(std::string what, Progress::Unit unit, Clock& clock)
+    : what_(std::move(what)), unit_(unit), clock_(clock) {}
+
+void ToldProgress::operator()(std::size_t done, std::size_t all) {
+  if (!progress_) progress_.emplace(what_, all, unit_, clock_);
+  progress_->done(done);
+}
+
 void StagedProgress::done(const char* what, std::size_t done, std::size_t all) {
   if (what != what_) progress_.emplace(what, all, Progress::Unit::things, clock_);
   what_ = what;

@@ -43,6 +43,24 @@ class Progress {
   std::uint64_t drawn_ns_ = 0;
 };
 
+// Shows the progress of one piece of work that tells the number of its parts itself. The object is
+// a callback for the progress: Told (row_progress.hpp), or ReadBytes (read_report.hpp).
+class ToldProgress {
+ public:
+  // `what`, `unit` and `clock`: as for Progress.
+  explicit ToldProgress(std::string what, Progress::Unit unit = Progress::Unit::things,
+                        Clock& clock = system_clock);
+  // Shows how far the work is, which begins with the first call. `done`: number of parts that are
+  // done. `all`: number of all parts; the number of the first call counts.
+  void operator()(std::size_t done, std::size_t all);
+
+ private:
+  const std::string what_;            // words for the work
+  const Progress::Unit unit_;         // unit in which the parts are counted
+  Clock& clock_;                      // tells how long the work takes
+  std::optional<Progress> progress_;  // line about the work; null: it has not begun
+};
+
 // Shows the progress of work in several stages: each has its own line, one after the other.
 class StagedProgress {
  public:

@@ -22,17 +22,21 @@ std::optional<model::Report> parse_with_progress(std::string_view content, const
                       [&](std::size_t bytes, std::size_t) { progress.done(bytes); });
 }
 
+std::optional<model::MergedReport> parse_merged_with_progress(std::string_view content,
+                                                              const std::string& name,
+                                                              std::string& error) {
+  return parse_merged_report(content, name, error,
+                             ToldProgress("reading " + name, Progress::Unit::bytes));
+}
+
 std::optional<model::Report> load_with_progress(const std::string& path, std::string& error) {
   const auto content = load_content(path, error);
   return content ? parse_with_progress(*content, name_of_input(path), error) : std::nullopt;
 }
 
 std::optional<ReportCopy> load_copy_with_progress(const std::string& path, std::string& error) {
-  std::optional<Progress> progress;
-  return ReportCopy::load(path, error, [&](std::size_t bytes, std::size_t all) {
-    if (!progress) progress.emplace("reading " + name_of_input(path), all, Progress::Unit::bytes);
-    progress->done(bytes);
-  });
+  return ReportCopy::load(path, error,
+                          ToldProgress("reading " + name_of_input(path), Progress::Unit::bytes));
 }
 
 std::optional<std::string> OptionsForReports::refusal(const std::string& path) const {
@@ -95,7 +99,7 @@ GivenReports each_given_report(
     if (!content) return refuse(error);
     if (is_merged_report(*content)) {
       if (const auto refusal = options.refusal(file.name)) return refuse(*refusal);
-      const auto merged = parse_merged_report(*content, file.name, error);
+      const auto merged = parse_merged_with_progress(*content, file.name, error);
       if (!merged) return refuse(error);
       visit(file.path, IndexedReport(leaks_of_merged(*merged)));
     } else {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
+#include "reporters/model/merged_report.hpp"
 #include "reporters/reports/report_copy.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 #include "tools/cuwarden/reports/report_names.hpp"
@@ -18,6 +19,13 @@ namespace cuwarden {
 // file for messages.
 std::optional<model::Report> parse_with_progress(std::string_view content, const std::string& name,
                                                  std::string& error);
+
+// Parses the JSON of a merged report. If it is no valid merged report, returns null and sets
+// `error` to one line for the user, with the name. Shows a line of progress if parsing takes long.
+// `name`: name of the file for messages.
+std::optional<model::MergedReport> parse_merged_with_progress(std::string_view content,
+                                                              const std::string& name,
+                                                              std::string& error);
 
 // Reads and parses the report file at `path`; "-" is standard input. If that fails, returns null
 // and sets `error` to one line for the user. Shows a line of progress if parsing takes long.

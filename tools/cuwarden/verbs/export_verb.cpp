@@ -42,10 +42,11 @@ int export_leaks(const ExportVerb& verb, WriteLeaks& write,
   if (const char* const folder = std::getenv("GITHUB_WORKSPACE")) exported.repository = folder;
   const OptionsForReports options{.suppressions = !verb.suppressions.empty(),
                                   .symbols = !verb.symbol_folders.empty()};
-  const GivenReports given = each_given_report(
-      verb.files, names, patterns, options, [&](const std::string&, const IndexedReport& report) {
-        add_leaks_of(report, "", Style(false), exported.leaks);
-      });
+  const GivenReports given =
+      each_given_report(verb.files, names, patterns, options,
+                        [&](const std::string& path, const IndexedReport& report) {
+                          add_leaks_of(path, report, "", Style(false), exported.leaks);
+                        });
   // Leaks of a part of the reports would look like the leaks of all.
   if (given.failed || !given.ledgers.empty()) return 2;
   const std::string text = write(exported);
@@ -105,11 +106,7 @@ int export_verb(const ExportVerb& verb) {
     return export_reports(
         verb, patterns,
         [&](const IndexedReport& report, const std::string& path, Output& output) {
-          std::optional<Progress> progress;
-          (*write)(report, path, output, [&](std::size_t rows, std::size_t all) {
-            if (!progress) progress.emplace("writing rows of " + path, all);
-            progress->done(rows);
-          });
+          (*write)(report, path, output, ToldProgress("writing rows of " + path));
         },
         [](Output&) {});
   // The page is the one format that a build may lack.
@@ -121,7 +118,7 @@ int export_verb(const ExportVerb& verb) {
       [&](const IndexedReport& report, const std::string& path, Output&) {
         add_showing_progress(*common, report, path);
       },
-      [&](Output& output) { common->write(output); });
+      [&](Output& output) { write_showing_progress(*common, output); });
 }
 
 }  // namespace cuwarden

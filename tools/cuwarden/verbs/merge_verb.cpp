@@ -152,7 +152,7 @@ class Merge {
     if (inputs_.add({path, name}) || merged_.contains(path)) return;
     Content loaded = load(path);
     if (loaded.text && is_merged_report(*loaded.text)) {
-      if (auto merged = parse_merged_report(*loaded.text, name, loaded.error)) {
+      if (auto merged = parse_merged_with_progress(*loaded.text, name, loaded.error)) {
         // Reports give way to those of a merged report only if it is not refused.
         if (!refusal_of_merged(name))
           for (const model::MergedProcess& process : merged->processes)
@@ -233,7 +233,7 @@ class Merge {
                                            "only the later one counts");
     if (merger_.knows(identity))
       return refuse(input.name + ": its process is already merged; it counts once");
-    merger_.add(input.name, report);
+    merger_.add(input.name, report, ToldProgress("merging leaks of " + input.name));
     unmatched_.add(report->suppressions, patterns_);
     add_moment(identity, moment);
     any_added_ = true;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,11 +40,11 @@ bool is_file_of_others(const std::string& path) {
 }  // namespace
 
 void add_showing_progress(CommonFile& file, const IndexedReport& report, const std::string& path) {
-  std::optional<Progress> progress;
-  file.add(report, path, [&](std::size_t parts, std::size_t all) {
-    if (!progress) progress.emplace("converting " + path, all);
-    progress->done(parts);
-  });
+  file.add(report, path, ToldProgress("converting " + path));
+}
+
+void write_showing_progress(CommonFile& file, Output& output) {
+  file.write(output, ToldProgress("compressing", Progress::Unit::bytes));
 }
 
 void write_page_beside(const std::string& report_path, const IndexedReport& report) {
@@ -65,7 +64,7 @@ void write_page_beside(const std::string& report_path, const IndexedReport& repo
   if (error == 0) {
     const std::unique_ptr<CommonFile> page = exports::html();
     add_showing_progress(*page, report, report_path);
-    page->write(file.output());
+    write_showing_progress(*page, file.output());
     error = file.finish();
   }
   if (error != 0)

@@ -15,6 +15,8 @@ bool is_page_there();
 // Adds a report to an exported file (CommonFile::add()), and shows a line of progress on a
 // terminal. `path`: path of the report's file.
 void add_showing_progress(CommonFile&, const IndexedReport&, const std::string& path);
+// Writes an exported file (CommonFile::write()), and shows a line of progress on a terminal.
+void write_showing_progress(CommonFile&, Output&);
 
 // Writes the page about the report beside the report's file, with the ending .html, and prints its
 // path on standard error. Replaces an earlier page. If another file has that name, or if the page

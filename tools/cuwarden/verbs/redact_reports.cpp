@@ -38,14 +38,9 @@ void print_whole(const std::string& text) {
 // Writes the redacted copy to `path`, and sets `path` to that of the new file if it is another one.
 // Shows a line of progress if that takes long. Returns an empty text, or an error line.
 std::string write_copy(ReportCopy& copy, std::string& path) {
-  std::optional<Progress> progress;
-  const auto written = [&](std::size_t rows, std::size_t all) {
-    if (!progress) progress.emplace("writing rows of the redacted copy", all);
-    progress->done(rows);
-  };
-  if (path != "-" && !is_stream(path)) return copy.write(path, written);
-  const std::string text = copy.text(written);
-  progress.reset();
+  const auto progress = [] { return ToldProgress("writing rows of the redacted copy"); };
+  if (path != "-" && !is_stream(path)) return copy.write(path, progress());
+  const std::string text = copy.text(progress());
   if (path == "-")
     print_whole(text);
   else if (const int error = write_whole_file(path, text))
@@ -63,7 +58,7 @@ int redact_reports(const ReportVerb& verb, ReportNames& names) {
     if (copy) {
       std::string path = verb.output.empty() ? name_of_copy(copy->report(), file) : verb.output;
       names.complete(copy->report(), names.paths_in(file));
-      redact(copy->report());
+      redact(copy->report(), ToldProgress("redacting " + name_of_input(file)));
       error = write_copy(*copy, path);
       if (error.empty() && path != "-" && !is_stream(path))
         print_line(STDERR_FILENO, "report: " + path);

@@ -147,8 +147,10 @@ class Report {
     std::string text;
     TextOptions options = verb_.text;
     options.unmatched_suppressions = !has_several_;
-    if (!read(path, content,
-              [&](const IndexedReport& report) { text = verb_.format->write(report, options); }))
+    if (!read(path, content, [&](const IndexedReport& report) {
+          text = verb_.format->write(report, options,
+                                     ToldProgress("making the text of " + name_of_input(path)));
+        }))
       return false;
     put((first_ ? "" : "\n") + text);
     first_ = false;
@@ -162,7 +164,7 @@ class Report {
                                     .symbols = !verb_.symbol_folders.empty()};
     if (const auto refusal = options.refusal(name)) return fail(*refusal);
     std::string error;
-    const auto merged = parse_merged_report(content, name, error);
+    const auto merged = parse_merged_with_progress(content, name, error);
     if (!merged) return fail(error);
     for (const std::string& reason : merged->tool.reasons)
       print_error(name + ": it is incomplete: " + reason);
@@ -213,7 +215,7 @@ class Report {
           progress.done(done++);
           const auto content = load(file.path);
           return content && read(file.path, *content, [&](const IndexedReport& report) {
-                   merger.add(file.name, report);
+                   merger.add(file.name, report, ToldProgress("merging leaks of " + file.name));
                  });
         },
         [](const auto& report, const auto& counted) { tell_left_out(report, counted); });

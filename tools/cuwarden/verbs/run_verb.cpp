@@ -28,6 +28,7 @@
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/program/child_process.hpp"
 #include "tools/cuwarden/program/installation.hpp"
 #include "tools/cuwarden/program/program_environment.hpp"
@@ -268,7 +269,9 @@ void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks
       if (report) {
         if (!content) names.complete(*report, names.paths_in(path));
         indexed.emplace(std::move(*report));
-        if (i < most_summaries) print(STDERR_FILENO, "\n" + text_report(*indexed, options));
+        if (i < most_summaries)
+          print(STDERR_FILENO,
+                "\n" + text_report(*indexed, options, ToldProgress("making the text of " + path)));
         checks.add(path, *indexed);
         unmatched.add((*indexed)->suppressions);
       }

@@ -64,7 +64,7 @@ int to_file(const std::string& path, Write write) {
 // tells, or the folder with the ledgers.
 int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string& ledgers) {
   if (!is_output_free(verb.output, {ledgers})) return 2;
-  const auto write = [&](Output& output) { file.write(output); };
+  const auto write = [&](Output& output) { write_showing_progress(file, output); };
   return is_standard_output(verb.output) ? to_standard_output(write) : to_file(verb.output, write);
 }
 
@@ -146,7 +146,9 @@ int snapshot_verb(const SnapshotVerb& verb) {
     text.colour = wants_colour(STDOUT_FILENO);
     text.columns = columns_for(STDOUT_FILENO);
     text.ascii = wants_ascii();
-    print(STDOUT_FILENO, verb.format->write(report_of(*live.file), text));
+    print(STDOUT_FILENO,
+          verb.format->write(report_of(*live.file), text,
+                             ToldProgress("making the text of " + live.file->path())));
     return 0;
   }
   if (exported != nullptr) {
