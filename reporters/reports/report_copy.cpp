@@ -9,7 +9,6 @@
 
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/file_status.hpp"
-#include "reporters/files/given_file.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/files/unfinished_files.hpp"
 #include "reporters/json/json_text.hpp"
@@ -143,13 +142,9 @@ std::optional<ReportCopy> ReportCopy::load(const std::string& path, std::string&
     copy.inode_ = status.st_ino;
     copy.owner_ = status.st_uid;
   }
-  std::string content;
-  const std::string wrong = read_object_file(path, largest_report, content);
-  if (!wrong.empty()) {
-    error = path + ": " + wrong;
-    return std::nullopt;
-  }
-  auto report = parse_report(content, path, error, &copy.root_, read);
+  const auto content = load_content(path, error);
+  if (!content) return std::nullopt;
+  auto report = parse_report(*content, name_of_input(path), error, &copy.root_, read);
   if (!report) return std::nullopt;
   copy.report_ = std::move(*report);
   return copy;

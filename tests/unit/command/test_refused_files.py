@@ -100,6 +100,45 @@ def test_a_json_file_of_another_program_tells_what_to_give(cuwarden, tmp_path):
     refused(cuwarden("report", path), f"{path}: {reason}; give the path of a report that cuwarden wrote\n")
 
 
+READING_VERBS = [
+    ["report"],
+    ["report", "--redact"],
+    ["merge"],
+    ["diff", "given.json"],
+    ["export", "--format", "jsonl"],
+    ["export", "--format", "junit"],
+]
+
+
+@pytest.mark.parametrize("verb", READING_VERBS, ids=" ".join)
+@pytest.mark.parametrize(
+    "path, name, why",
+    [
+        ("missing.json", "missing.json", "no such file or folder"),
+        ("", "''", "no such file or folder"),
+        ("/proc/self/mem", "/proc/self/mem", "input/output error"),
+    ],
+)
+def test_a_report_that_cannot_be_read_tells_what_to_give(cuwarden, sample_report, tmp_path, verb, path, name, why):
+    if verb[0] == "diff":
+        if path == "":
+            pytest.skip("diff takes an empty path for none")
+        shutil.copyfile(sample_report, tmp_path / verb[1])
+    refused(cuwarden(*verb, path), f"{name}: {why}; give the path of a report that cuwarden wrote\n")
+
+
+@pytest.mark.parametrize("verb", [["report"], ["report", "--redact"]], ids=" ".join)
+def test_a_report_without_the_right_to_read_tells_what_to_give(unprivileged, folder, readable_report, verb):
+    readable_report.chmod(0o000)
+    line = f"{readable_report}: permission denied; give the path of a report that cuwarden wrote\n"
+    refused(unprivileged(*verb, readable_report), line)
+
+
+def test_a_folder_to_redact_tells_what_to_give(cuwarden, tmp_path):
+    line = f"{tmp_path}: it is a folder; give the path of a report that cuwarden wrote\n"
+    refused(cuwarden("report", "--redact", tmp_path), line)
+
+
 @pytest.mark.parametrize("path", ["/proc/nope/x.json", "/dev/x.json"])
 def test_the_path_of_a_report_in_a_folder_of_the_system_is_told_why(cuwarden, path):
     done = cuwarden("run", "--report", path, "--", "true")
