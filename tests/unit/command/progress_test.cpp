@@ -8,7 +8,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "reporters/model/row_progress.hpp"
 #include "tests/unit/manual_clock.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 
@@ -128,6 +131,33 @@ TEST(ProgressOnATerminal, begins_anew_with_each_stage_of_the_work) {
     progress.done(second, 2, 3);  // half a second after the stage began
   }
   EXPECT_EQ(terminal.written(), "\r\033[Kreading: 1 of 2, about 1 s left\r\033[K\r");
+}
+
+TEST(ProgressOnATerminal, begins_with_the_first_number_that_work_tells_of_its_parts) {
+  TerminalAsStandardError terminal;
+  ManualClock clock;
+  {
+    ToldProgress progress("merging", Progress::Unit::things, clock);
+    clock.advance(second_ns);
+    progress(0, 4);
+    clock.advance(second_ns);
+    progress(2, 4);
+  }
+  EXPECT_EQ(terminal.written(), "\r\033[Kmerging: 2 of 4, about 1 s left\r\033[K\r");
+}
+
+TEST(RowProgress, tells_the_average_of_all_passes_and_counts_those_that_were_not_needed) {
+  std::vector<std::pair<std::size_t, std::size_t>> told;
+  const auto tell = [&](std::size_t rows, std::size_t all) { told.emplace_back(rows, all); };
+  RowProgress done(1024, 4, tell);
+  for (int row = 0; row < 1024; ++row) done();
+  done.reach(3);
+  done.reach(2);
+  for (int row = 0; row < 4096; ++row) done();
+  const std::vector<std::pair<std::size_t, std::size_t>> expected = {
+      {0, 1024},    {256, 1024},  {768, 1024},  {768, 1024},
+      {1024, 1024}, {1024, 1024}, {1024, 1024}, {1024, 1024}};
+  EXPECT_EQ(told, expected);
 }
 
 TEST(ProgressOnATerminal, is_not_shown_on_a_dumb_terminal) {

@@ -64,8 +64,10 @@ int to_file(const std::string& path, Write write) {
 // tells, or the folder with the ledgers.
 int write_exported(const SnapshotVerb& verb, CommonFile& file, const std::string& ledgers) {
   if (!is_output_free(verb.output, {ledgers})) return 2;
-  const auto write = [&](Output& output) { write_showing_progress(file, output); };
-  return is_standard_output(verb.output) ? to_standard_output(write) : to_file(verb.output, write);
+  // A line of progress would be mixed into what is written to a terminal.
+  if (is_standard_output(verb.output))
+    return to_standard_output([&](Output& output) { file.write(output); });
+  return to_file(verb.output, [&](Output& output) { write_showing_progress(file, output); });
 }
 
 // Returns the options of the report of a running process. The progress of making the report is
