@@ -17,7 +17,7 @@ made from `reporters/report.schema.json` by `tools/document_report.py`.
 
 - Units are in names: `_bytes`, `_ns`. Times are nanoseconds since `process.start`.
 - Addresses are strings in hexadecimal. No number exceeds 2^53.
-- Tables are arrays of flat objects, which refer to each other by id. `stack` is the id of a row of `stacks`. The `frames` of
+- Tables are arrays of flat objects, which refer to each other by id. `stack`, and each id in a list `stacks` of a row, is the id of a row of the table `stacks`. The `frames` of
   that row are ids of rows of `frames`, and their `module` is the id of a row of `modules`.
 - An incident is the entry for the requests of one call stack, function, kind of memory and device that were refused for lack of
   memory. Its row describes the first one, and counts the others. Rows of `rungs`, `incident_holders` and `incident_facts` have the

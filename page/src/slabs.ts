@@ -164,7 +164,8 @@ class SlabCanvas {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: this.columns, ArrowUp: -this.columns }[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    this.select(this.described < 0 ? 0 : this.described + step);
+    const from = this.chosen >= 0 ? this.chosen : this.described;
+    this.select(from < 0 ? 0 : from + step);
   }
 }
 

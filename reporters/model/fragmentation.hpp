@@ -81,9 +81,9 @@ struct Slab {
   // Number of pieces of class_bytes that fit into the slab, at least `live`. Never null.
   Figure slots;
   Figure live;  // number of live pieces (small allocations) in the slab; never null
-  // Ids, in the table `stacks`, of the call stacks with the most live pieces in the slab: at most
-  // 4, most pieces first. Stacks that were not recorded are left out. Empty also if the report is
-  // older than this field.
+  // Ids, in the table `stacks`, of the call stacks of the groups (stack, function, kind, device)
+  // with the most live pieces in the slab: at most 4 groups, most pieces first. Stacks that were
+  // not recorded are left out. Empty also if the report is older than this field.
   std::vector<Id> stacks{};
   CUWARDEN_FIELDS(device, address, class_bytes, slots, live, stacks)
   CUWARDEN_MAY_LACK(stacks)
@@ -204,9 +204,9 @@ struct IncidentSlab {
   Id incident = 0;          // id of the refused request in the table `incidents`
   std::string address;      // address at which the slab starts, in hexadecimal
   Figure live, live_bytes;  // number of live pieces (small allocations) in the slab; their bytes
-  // Ids, in the table `stacks`, of the call stacks with the most live pieces in the slab: at most
-  // 4, most pieces first. Stacks that were not recorded are left out. Empty also if the report is
-  // older than this field.
+  // Ids, in the table `stacks`, of the call stacks of the groups (stack, function, kind, device)
+  // with the most live pieces in the slab: at most 4 groups, most pieces first. Stacks that were
+  // not recorded are left out. Empty also if the report is older than this field.
   std::vector<Id> stacks{};
   CUWARDEN_FIELDS(incident, address, live, live_bytes, stacks)
   CUWARDEN_MAY_LACK(stacks)

@@ -160,11 +160,11 @@ class Redaction {
   std::map<std::string, std::string> processes_;
 };
 
-// Returns the number of rows in all tables of the report.
+// Returns the number of rows in all tables of the report whose texts redact() reads.
 std::size_t rows_of(const model::Report& report) {
   std::size_t rows = 0;
-  AnyValue::of(report).each_field([&](const model::Field&, AnyValue part) {
-    if (part.kind() == TypeKind::list) rows += part.count();
+  AnyValue::of(report).each_field([&](const model::Field& field, AnyValue part) {
+    if (part.kind() == TypeKind::list && field.name != "modules") rows += part.count();
   });
   return rows;
 }
@@ -177,12 +177,12 @@ std::string redacted_text(const model::Report& report, std::string text) {
 }
 
 void redact(model::Report& report, Told told) {
-  RowProgress done(rows_of(report), 1, told);
   const Redaction redaction(report);
   redaction.path(report.process.program);
   report.process.command_line.clear();
   report.process.host.reset();
   report.environment.clear();
+  RowProgress done(rows_of(report), 1, told);
   // A job's number may name its cluster, and a device's its machine.
   report.job.job_id.reset();
   report.job.visible_devices.reset();

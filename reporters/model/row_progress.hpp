@@ -9,7 +9,7 @@
 namespace cuwarden {
 
 // Callback about the progress of work on a report. `done`: number of parts of the work, such as
-// rows or tables of the report, that are done. `all`: number of all its parts.
+// rows of the report, that are done. `all`: number of all its parts.
 using Told = FunctionRef<void(std::size_t done, std::size_t all)>;
 
 // Callback that is called whenever one more row is done.

@@ -116,12 +116,13 @@ void add_stacks(const ledger::Reader& reader, const Fragmentations& fragmentatio
   }
 }
 
-std::vector<model::Id> stacks_of_groups(const ledger::Reader& reader,
-                                        std::span<const GroupId> groups, const CallFrames& frames) {
+std::vector<model::Id> StacksOfGroups::of(std::span<const GroupId> groups) {
   std::vector<model::Id> stacks;
   for (const GroupId id : groups) {
     if (id.value == 0) continue;
-    const model::MaybeId stack = frames.known_stack_of(reader.group(id.value));
+    const auto [known, is_new] = known_.try_emplace(id.value);
+    if (is_new) known->second = frames_.known_stack_of(reader_.group(id.value));
+    const model::MaybeId stack = known->second;
     if (stack && std::ranges::find(stacks, *stack) == stacks.end()) stacks.push_back(*stack);
   }
   return stacks;
@@ -129,6 +130,7 @@ std::vector<model::Id> stacks_of_groups(const ledger::Reader& reader,
 
 void put_slab_map(const ledger::Reader& reader, const Fragmentations& fragmentations,
                   const CallFrames& frames, Put<model::Slab> put) {
+  StacksOfGroups stacks(reader, frames);
   for (const auto& [device, all] : fragmentations) {
     for (const LiveSlab& slab : all.slabs) {
       // The class has this many slots. The driver cuts pieces in finer steps, so a slab may
@@ -139,7 +141,7 @@ void put_slab_map(const ledger::Reader& reader, const Fragmentations& fragmentat
            .class_bytes = slab.class_bytes,
            .slots = slots,
            .live = slab.live_count,
-           .stacks = stacks_of_groups(reader, slab.groups, frames)});
+           .stacks = stacks.of(slab.groups)});
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "reporters/model/fragmentation.hpp"
@@ -46,10 +47,23 @@ void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesVi
 // Adds the call stacks of all groups of allocations that have live pieces in slabs (2 MiB pages
 // from which the driver cuts small requests).
 void add_stacks(const ledger::Reader&, const Fragmentations&, CallFrames&);
-// Returns the report's ids of the groups' call stacks, each once, in the order of the groups. A
-// stack is left out if it was not added to the CallFrames. Groups of id 0 are none.
-std::vector<model::Id> stacks_of_groups(const ledger::Reader&, std::span<const GroupId> groups,
-                                        const CallFrames&);
+// Finds the call stacks of groups of allocations (stack, function, kind, device). A device may have
+// tens of thousands of slabs with the same few groups, so each group is read from the ledger once.
+class StacksOfGroups {
+ public:
+  // Keeps references to both; they must outlive the object.
+  StacksOfGroups(const ledger::Reader& reader, const CallFrames& frames)
+      : reader_(reader), frames_(frames) {}
+  // Returns the report's ids of the groups' call stacks, each once, in the order of the groups. A
+  // stack is left out if it was not added to the CallFrames. Groups of id 0 are none.
+  std::vector<model::Id> of(std::span<const GroupId> groups);
+
+ private:
+  const ledger::Reader& reader_;  // reads the ledger that has the groups
+  const CallFrames& frames_;      // has the stacks' ids in the report
+  std::unordered_map<std::uint32_t, model::MaybeId>
+      known_;  // stack of each group that was asked for
+};
 // Calls the last parameter, with a row of the report, for each slab with a live piece: its address,
 // size class, number of live pieces, and call stacks. A slab is a 2 MiB page from which the driver
 // cuts small requests, its pieces. The stacks must have been added to the CallFrames before.

@@ -88,6 +88,7 @@ void put_incident_slab_classes(const ledger::Reader& reader,
 void put_incident_slab_map(const ledger::Reader& reader, const std::vector<IncidentCase>& incidents,
                            const CallFrames& frames, Put<model::IncidentSlab> put) {
   const auto listed = ids_of(incidents);
+  StacksOfGroups stacks(reader, frames);
   each_row(reader, RegionId::incident_slabs, &ledger::Reader::incident_slab,
            [&](const ledger::IncidentSlabView& slab) {
              if (listed.contains(slab.incident.value))
@@ -95,7 +96,7 @@ void put_incident_slab_map(const ledger::Reader& reader, const std::vector<Incid
                     .address = address_text(slab.address.value),
                     .live = slab.live_count,
                     .live_bytes = slab.live_bytes,
-                    .stacks = stacks_of_groups(reader, slab.groups, frames)});
+                    .stacks = stacks.of(slab.groups)});
            });
 }
 

@@ -24,7 +24,7 @@ void put_incident_slab_classes(const ledger::Reader&, const std::vector<Incident
                                Put<model::IncidentSlabClass>);
 // For each refused request, calls the last parameter with a row of the report for each slab (2 MiB
 // page of small requests) that the request's device then had. The ledger may list fewer slabs than
-// there were, or none. Rows name no stack that add_stacks() of the refused requests has not added.
+// there were, or none. The stacks must have been added by add_stacks() before; others are left out.
 void put_incident_slab_map(const ledger::Reader&, const std::vector<IncidentCase>&,
                            const CallFrames&, Put<model::IncidentSlab>);
 

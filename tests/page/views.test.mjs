@@ -115,6 +115,8 @@ test('choosing a slab by key or click lists the stacks of its pieces', async () 
     await canvas.click({ position: { x: 2, y: 2 } });
     await checkStacks(page, report, first.stacks);
     assert.ok((await page.locator('#slabs .slab-stacks').innerText()).includes(first.address));
+    // The mouse passes over another slab on its way to the list.
+    await canvas.hover({ position: { x: 200, y: 2 } });
     await page.keyboard.press('ArrowRight');
     await checkStacks(page, report, second.stacks);
     assert.ok((await page.locator('#slabs .slab-stacks').innerText()).includes(second.address));

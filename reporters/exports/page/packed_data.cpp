@@ -28,6 +28,7 @@ std::string base64(const std::vector<Bytef>& bytes) {
 }
 
 // Compresses the data to its end, and adds the result to `bytes`. `stream`: ready to compress.
+// Throws std::bad_alloc if zlib fails.
 void compress(z_stream& stream, std::string_view data, Told told, std::vector<Bytef>& bytes) {
   const auto* next = reinterpret_cast<const Bytef*>(data.data());
   std::size_t left = data.size();
@@ -46,6 +47,7 @@ void compress(z_stream& stream, std::string_view data, Told told, std::vector<By
     stream.avail_out = sizeof room;
     result = deflate(&stream, left == 0 ? Z_FINISH : Z_NO_FLUSH);
     bytes.insert(bytes.end(), room, stream.next_out);
+    if (result != Z_OK && result != Z_STREAM_END) throw std::bad_alloc();
     told(data.size() - left - stream.avail_in, data.size());
   }
 }

@@ -296,7 +296,9 @@ std::string settings_of(const IndexedReport& report) {
 
 std::string page_report(const IndexedReport& report, const std::string& path,
                         StacksOfReport& stacks, Told told) {
-  RowProgress done(report->leak_groups.size(), passes_of_summary + 1, told);
+  // A report without leaks has other tables, so that the last row is told in any case.
+  RowProgress done(std::max<std::size_t>(report->leak_groups.size(), 1), passes_of_summary + 1,
+                   told);
   // A table of the page, by its name there.
   struct Table {
     std::string_view name;

@@ -48,14 +48,19 @@ std::uint64_t address_of(std::string_view text) {
 // Adds the stacks of each slab. `sets` has each list of stacks that occurs, once, and `set` has the
 // number of each slab's list. Slabs that lie side by side mostly have the same stacks.
 void add_stacks(const std::vector<Slab>& slabs, StacksOfReport& stacks, PageJson& object) {
-  std::map<std::vector<model::Id>, std::size_t> numbers{{{}, 0}};
+  std::map<std::vector<std::uint32_t>, std::size_t> numbers{{{}, 0}};
   PageJson sets("[]");
   sets.add("[]");
   PageJson column("[]");
   for (const Slab& slab : slabs) {
-    const auto [found, is_new] = numbers.try_emplace(slab.stacks, numbers.size());
-    if (is_new)
-      sets.add(page_column(slab.stacks, [&](model::Id id) { return stacks.number_of(id); }));
+    // Stacks of equal frames are one stack of the page. Stack 0 has no frames.
+    std::vector<std::uint32_t> list;
+    for (const model::Id id : slab.stacks)
+      if (const std::uint32_t stack = stacks.number_of(id);
+          stack != 0 && std::ranges::find(list, stack) == list.end())
+        list.push_back(stack);
+    const auto [found, is_new] = numbers.try_emplace(list, numbers.size());
+    if (is_new) sets.add(page_column(list, [](std::uint32_t stack) { return stack; }));
     column.add(page_value(found->second));
   }
   object.add("sets", sets.text());

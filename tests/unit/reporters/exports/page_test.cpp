@@ -83,15 +83,17 @@ nlohmann::json page_of(const model::Report& report) {
   PageJson page("{}");
   const IndexedReport indexed(report);
   StacksOfReport numbers(stacks, indexed);
-  std::size_t done = 0, all = 0;
+  std::size_t done = 0, all = 0, calls = 0;
   const std::string one =
       page_report(indexed, "/tmp/app.json", numbers, [&](std::size_t rows, std::size_t of) {
         EXPECT_GE(rows, done);
-        EXPECT_EQ(of, report.leak_groups.size());
+        EXPECT_GE(of, report.leak_groups.size());
+        ++calls;
         done = rows;
         all = of;
       });
   EXPECT_EQ(done, all);
+  EXPECT_GT(calls, 0u);
   stacks.add_to(page);
   page.add("report", one);
   return nlohmann::json::parse(page.text());
@@ -175,15 +177,16 @@ TEST(PageData, slabs_keep_their_addresses) {
 }
 
 TEST(PageData, slabs_with_equal_stacks_share_one_list) {
-  model::Report report = report_with_stacks({{1}, {2, 1}});
+  // Stacks 3 and 1 have equal frames.
+  model::Report report = report_with_stacks({{1}, {2, 1}, {1}, {}});
   report.fragmentation.emplace_back().page_bytes = 2 << 20;
   const auto add = [&](const char* address, std::vector<model::Id> stacks) {
     report.slab_map.push_back({0, address, 4096, 512, 3, std::move(stacks)});
   };
   add("0x7f6447c00000", {2, 1});
   add("0x7f6447a00000", {});
-  add("0x7f6447800000", {2, 1});
-  add("0x7f6447e00000", {1});
+  add("0x7f6447800000", {2, 3, 1});
+  add("0x7f6447e00000", {3, 4});
   const nlohmann::json page = page_of(report);
   const nlohmann::json map = page["report"]["slabs"][0];
   EXPECT_EQ(map["set"], nlohmann::json({1, 0, 1, 2}));
