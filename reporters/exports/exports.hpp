@@ -53,8 +53,7 @@ class CommonFile {
   virtual bool is_binary() const { return false; }
   // Adds a report to the file. Copies what the file needs, and keeps no reference to the report.
   // `path`: path of the file from which the report was read. `told`: is called now and then with
-  // the progress (rows that are done, and all), by formats that may need more than a
-  // second.
+  // the progress (rows that are done, and all), by formats that may need more than a second.
   virtual void add(const IndexedReport&, const std::string& path, Told told) = 0;
   // Adds a report to the file, without a callback about progress. `path`: path of the file from
   // which the report was read.

@@ -293,11 +293,13 @@ class Profile final : public CommonFile {
       labels.emplace_back("reachability", group.reachability.value_or(""));
       labels.emplace_back("growth", group.growth.value_or(""));
       if (group.suppressed) labels.emplace_back("suppressed", "yes");
+      Values values;
       // Live allocations and those that a context has released are rows of one group.
-      const bool is_first =
-          groups.emplace(group.stack, group.kind, group.device, group.api.value_or("")).second;
-      Values values{.all_count = is_first && with_allocations ? group.allocations.value_or(0) : 0};
-      counted[{group.stack, group.kind, group.device}] += values.all_count;
+      if (with_allocations &&
+          groups.emplace(group.stack, group.kind, group.device, group.api.value_or("")).second) {
+        values.all_count = group.allocations.value_or(0);
+        counted[{group.stack, group.kind, group.device}] += values.all_count;
+      }
       if (!group.released_by) {
         values.live_count = group.count.value_or(0);
         values.live_bytes = group.bytes.value_or(0);
@@ -307,13 +309,12 @@ class Profile final : public CommonFile {
     for (const model::PeakHolder& holder : report->peak_holders) {
       done();
       const LabelScope scope(labels, holder.kind, holder.device);
-      const std::uint64_t all = with_allocations ? holder.allocations.value_or(0) : 0;
-      const std::uint64_t known = counted[{holder.stack, holder.kind, holder.device}];
-      add_sample([&] { return locations(report, holder.stack); },
-                 {.all_count = all - std::min(all, known),
-                  .peak_count = holder.count.value_or(0),
-                  .peak_bytes = holder.bytes.value_or(0)},
-                 labels);
+      Values values{.peak_count = holder.count.value_or(0), .peak_bytes = holder.bytes.value_or(0)};
+      if (with_allocations) {
+        const std::uint64_t all = holder.allocations.value_or(0);
+        values.all_count = all - std::min(all, counted[{holder.stack, holder.kind, holder.device}]);
+      }
+      add_sample([&] { return locations(report, holder.stack); }, values, labels);
     }
   }
 

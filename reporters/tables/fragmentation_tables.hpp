@@ -61,8 +61,8 @@ class StacksOfGroups {
  private:
   const ledger::Reader& reader_;  // reads the ledger that has the groups
   const CallFrames& frames_;      // has the stacks' ids in the report
-  std::unordered_map<std::uint32_t, model::MaybeId>
-      known_;  // stack of each group that was asked for
+  // Group → the report's id of its stack, for each group that was asked for.
+  std::unordered_map<std::uint32_t, model::MaybeId> known_;
 };
 // Calls the last parameter, with a row of the report, for each slab with a live piece: its address,
 // size class, number of live pieces, and call stacks. A slab is a 2 MiB page from which the driver

@@ -296,7 +296,7 @@ std::string settings_of(const IndexedReport& report) {
 
 std::string page_report(const IndexedReport& report, const std::string& path,
                         StacksOfReport& stacks, Told told) {
-  // A report without leaks has other tables, so that the last row is told in any case.
+  // At least one row counts, so that the progress of a report without leaks has an end, too.
   RowProgress done(std::max<std::size_t>(report->leak_groups.size(), 1), passes_of_summary + 1,
                    told);
   // A table of the page, by its name there.
