@@ -3,7 +3,7 @@
 import { apart, apartByStack } from './apart';
 import type { Page, RawReport, SlabMap } from './data';
 import { choice, fill, h, section, styleColour } from './dom';
-import { stackList } from './stack_list';
+import { foldedStack, stackList } from './stack_list';
 import { DataTable } from './table';
 import { onThemeChange } from './theme';
 import { bytes, count, counted, location, moment, share } from './words';
@@ -33,15 +33,6 @@ function stacksOf(map: SlabMap, at: number): number[] {
   return map.sets[map.set[at] ?? 0] ?? [];
 }
 
-/** Returns an element that names the stack by its user's frame, and shows all its frames when it is opened. */
-function foldedStack(page: Page, stack: number, note: string): HTMLElement {
-  const details = h('details', {}, h('summary', {}, location(page.usersFrame(stack)), note === '' ? null : h('span', { class: 'apart' }, note)));
-  details.addEventListener('toggle', () => {
-    if (details.open && details.childElementCount === 1) details.append(stackList(page, stack));
-  });
-  return details;
-}
-
 /**
  * Shows in `holder` the call stacks of a slab. `at`: index of the slab in the map. The map of the worst moment has no
  * stacks of its own: those that the slab has in the map of the end are shown, if it is there.
@@ -61,7 +52,8 @@ function showStacks(page: Page, report: RawReport, map: SlabMap, at: number, hol
   const items = stacks.map((stack, index) => {
     const alike = stacks.filter((_, other) => titles[other] === titles[index]);
     const notes = alike.length < 2 ? [] : apart(page, alike, []);
-    return h('li', {}, foldedStack(page, stack, notes[alike.indexOf(stack)] ?? ''));
+    const note = notes[alike.indexOf(stack)];
+    return h('li', {}, foldedStack(page, stack, titles[index] ?? '', note === undefined ? null : h('span', { class: 'apart' }, note)));
   });
   fill(holder, h('p', {}, words), items.length === 0 ? null : h('ol', {}, ...items));
 }

@@ -41,3 +41,15 @@ export function stackList(page: Page, stack: number): HTMLElement {
   if (page.isTruncated(stack)) list.append(h('li', { class: 'frame system' }, '… the outer frames were not recorded'));
   return list;
 }
+
+/**
+ * Returns an element that shows `title`, and also the frames of a call stack once it is opened. `stack`: number of the
+ * stack; 0: unknown. `note`: an element behind the title; null: none.
+ */
+export function foldedStack(page: Page, stack: number, title: string, note: HTMLElement | null = null): HTMLElement {
+  const details = h('details', {}, h('summary', {}, title, note));
+  details.addEventListener('toggle', () => {
+    if (details.open && details.childElementCount === 1) details.append(stackList(page, stack));
+  });
+  return details;
+}

@@ -2,7 +2,7 @@
 import { apart } from './apart';
 import type { Notice, Page, RawReport } from './data';
 import { h, section } from './dom';
-import { stackList } from './stack_list';
+import { foldedStack } from './stack_list';
 import { bytes, cut, location } from './words';
 
 const tones: Record<Notice['tone'], string> = { bad: 'Look here', warning: 'Note', good: 'All well', plain: '', leak: '' };
@@ -49,11 +49,7 @@ function notice(page: Page, row: Notice, showIncident: (id: number) => void, dif
     box.append(h('p', { class: at === 0 && advice !== undefined ? 'cause' : 'line' }, line));
   });
   if (row.stack !== 0) {
-    const details = h('details', {}, h('summary', {}, isIncident ? `Asked for at ${location(page.usersFrame(row.stack))}` : 'Call stack'));
-    details.addEventListener('toggle', () => {
-      if (details.open && details.childElementCount === 1) details.append(stackList(page, row.stack));
-    });
-    box.append(details);
+    box.append(foldedStack(page, row.stack, isIncident ? `Asked for at ${location(page.usersFrame(row.stack))}` : 'Call stack'));
   }
   const { incident } = row;
   if (incident !== null) {
