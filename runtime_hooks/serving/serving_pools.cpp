@@ -6,6 +6,7 @@
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 
@@ -135,7 +136,7 @@ void ServingPools::context_ended(ContextId context) noexcept {
 
 void ServingPools::note_pinned() noexcept {
   if (!parts_.pinned.any()) return;
-  ledger::Header& header = parts_.ledger.header();
+  ledger::Header& header = parts_.ledger.file.header();
   header.pinned_served_count.store(parts_.pinned.served_count(), std::memory_order_relaxed);
   header.pinned_served_bytes.store(parts_.pinned.served_bytes(), std::memory_order_relaxed);
   header.pinned_held_bytes.store(parts_.pinned.held_bytes(), std::memory_order_relaxed);

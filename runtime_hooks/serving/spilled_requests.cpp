@@ -2,6 +2,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
@@ -10,10 +11,10 @@ namespace cuwarden::serving {
 void ServingPools::shared_in_vain(CUdeviceptr address) noexcept {
   const ErrnoGuard keep;
   if (const auto range = parts_.spill.ranges().around(address)) {
-    parts_.ledger.add_reason(ledger::reason_pool_not_shared);
+    parts_.ledger.file.add_reason(ledger::reason_pool_not_shared);
     notices_.tell_once(Notice::not_shared, range->device, range->bytes, range->host_bytes);
   } else if (const auto found = parts_.device.around(address)) {
-    parts_.ledger.add_reason(ledger::reason_pool_not_shared);
+    parts_.ledger.file.add_reason(ledger::reason_pool_not_shared);
     notices_.tell_once(Notice::pool_not_shared, found->arena->device(), found->block.bytes);
   }
 }

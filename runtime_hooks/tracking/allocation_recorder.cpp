@@ -2,6 +2,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/ledger/format/record_fields.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/virtual_memory.hpp"
@@ -77,7 +78,7 @@ void AllocationRecorder::settle(const ledger::TakenRecord& taken, CUresult resul
 void AllocationRecorder::unknown_free() noexcept {
   give_notice();
   // An incomplete ledger may lack the allocation itself: such a free proves nothing.
-  if ((ledger_.header().reasons.load(std::memory_order_relaxed) & noteworthy) == 0)
+  if ((ledger_.file.header().reasons.load(std::memory_order_relaxed) & noteworthy) == 0)
     ledger_.allocations.count_unknown_free();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime_hooks/ledger/format/record_fields.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/call_sites.hpp"
@@ -76,7 +77,7 @@ class AllocationRecorder {
   // of which the listener was not told yet. The reasons are: a table of the ledger is full, or
   // recording has stopped.
   void give_notice() noexcept {
-    const std::uint32_t reasons = ledger_.header().reasons.load(std::memory_order_relaxed);
+    const std::uint32_t reasons = ledger_.file.header().reasons.load(std::memory_order_relaxed);
     if ((reasons & noteworthy & ~noticed_.load(std::memory_order_relaxed)) != 0)
       give_notice_of(reasons & noteworthy);
   }

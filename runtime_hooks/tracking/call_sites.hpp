@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/stacks/unwinder.hpp"
 #include "runtime_hooks/tracking/caller.hpp"
@@ -27,7 +28,7 @@ class CallSites {
             bool python_frames = true) noexcept
       : ledger_(ledger),
         stack_depth_(stack_depth),
-        unwinder_(ledger.header().stacks_cut),
+        unwinder_(ledger.file.header().stacks_cut),
         python_(ledger, python, python_frames) {
     static_assert(ledger::stack_exceptions == stacks::exceptions);
   }

@@ -9,6 +9,7 @@
 #include "runtime_hooks/core/files/absolute_path.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "shim/files/old_ledgers.hpp"
 #include "shim/files/report_pattern.hpp"
 #include "shim/support/log.hpp"
@@ -50,11 +51,11 @@ ledger::Writer* make_ledger(const Settings& settings, const std::string& report_
                                                  .hook_names = driver::row_names,
                                                  .report_path = report_path,
                                                  .pid = pid});
-  if (made != nullptr && !wanted.empty() && !made->path().starts_with(wanted + "/"))
+  if (made != nullptr && !wanted.empty() && !made->file.path().starts_with(wanted + "/"))
     log_warn(formatted("CUWARDEN_LEDGER_DIR={}: no ledger can be kept there: {}. Going on {}.",
                        settings.ledger_folder, why_none_in(wanted),
-                       made->path().empty() ? "in memory, lost if the process is killed"
-                                            : formatted("with {}", made->path())));
+                       made->file.path().empty() ? "in memory, lost if the process is killed"
+                                                 : formatted("with {}", made->file.path())));
   if (made != nullptr && settings.report_keep != 0) remove_old_ledgers(*made, settings.report_keep);
   return made;
 }
@@ -66,9 +67,9 @@ std::string where_the_records_stay(std::string_view ledger) {
 }
 
 void say_ledger_is_incomplete(ledger::Writer& ledger, bool stopped) noexcept try {
-  const auto refused =
-      refused_growth(static_cast<ledger::GrowthOperation>(ledger.header().growth_operation.load()),
-                     static_cast<int>(ledger.header().growth_error.load()));
+  const auto refused = refused_growth(
+      static_cast<ledger::GrowthOperation>(ledger.file.header().growth_operation.load()),
+      static_cast<int>(ledger.file.header().growth_error.load()));
   if (stopped)
     log_warn(
         "recording has stopped: a lock of the ledger was not given back for ten seconds (a signal "

@@ -21,6 +21,7 @@
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::shim {
 namespace {
@@ -114,8 +115,8 @@ void remove(int folder, DeadLedger& dead) {
 
 void remove_old_ledgers(const ledger::Writer& own, unsigned keep) noexcept try {
   ledger::ReadError error;
-  const auto reader = ledger::Reader::open(own.bytes(), error);
-  const std::string path(own.path());
+  const auto reader = ledger::Reader::open(own.file.bytes(), error);
+  const std::string path(own.file.path());
   if (!reader || path.empty()) return;
   const ledger::ProcessView process = reader->process();
   if (process.program.empty() || process.boot_id.size() != sizeof ledger::Process::boot_id) return;

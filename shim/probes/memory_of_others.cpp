@@ -5,6 +5,7 @@
 #include <span>
 
 #include "reporters/model/each_row.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "shim/probes/nvml_processes.hpp"
@@ -108,7 +109,7 @@ bool note_others_on(ledger::Writer& ledger, const ledger::DeviceView& device,
 bool note_others_at_exit(ledger::Writer& ledger, const FunctionRef<bool()>& may_ask,
                          std::uint64_t moving) noexcept try {
   ledger::ReadError error;
-  const auto reader = ledger::Reader::open(ledger.bytes(), error);
+  const auto reader = ledger::Reader::open(ledger.file.bytes(), error);
   bool any = false;
   const auto is_moving = [moving](DeviceOrdinal device) {
     return device.value >= 0 && device.value < 64 && (moving >> device.value & 1) != 0;

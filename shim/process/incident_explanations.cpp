@@ -7,6 +7,7 @@
 #include "reporters/verdicts/verdicts.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/probes/facts_outside_driver.hpp"
 #include "shim/process/reports.hpp"
@@ -26,7 +27,7 @@ constexpr std::uint64_t longest_explaining_ns = 2'000'000'000;
 
 std::optional<ledger::Reader> live_tables(const ledger::Writer& ledger) noexcept {
   ledger::ReadError error;
-  return ledger::Reader::open(ledger.bytes(), error);
+  return ledger::Reader::open(ledger.file.bytes(), error);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "runtime_hooks/hooks/graphs/graph_memory.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
 #include "runtime_hooks/stacks/stack_bounds.hpp"
@@ -136,7 +137,7 @@ hooks::Session* Process::start() noexcept {
         leaks_remain_ = false;
         begins_with_report_.store(false, std::memory_order_relaxed);
         lost_are_found_.store(false, std::memory_order_relaxed);
-        ledger_->header().report_written.store(0, std::memory_order_relaxed);
+        ledger_->file.header().report_written.store(0, std::memory_order_relaxed);
         ledger_->set_end(ledger::EndReason::running, 0, false);
       }
       continue;
@@ -277,8 +278,8 @@ hooks::Session* Process::start_recording() noexcept {
     serving::answers_differ.store(spill.visible_bytes != 0, std::memory_order_release);
     note_start(*ledger_, settings);
     early_lookups.tell(*ledger_);
-    tell(ledger_->path());
-    say_what_recording_begins_with(settings, ledger_->path(), report_path);
+    tell(ledger_->file.path());
+    say_what_recording_begins_with(settings, ledger_->file.path(), report_path);
     if (settings.reachability != ReachabilityMode::off)
       expect_interpreters_end(&Process::interpreter_ends);
     if (settings.frameworks) interpreter_calls.turn_on();

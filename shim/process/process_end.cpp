@@ -7,6 +7,7 @@
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/core/wait_budget.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "shim/interpose/caller_tables.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/process/debug_lines.hpp"
@@ -95,7 +96,7 @@ void Process::freed_at_end(Space space, std::uint64_t address) noexcept {
   if (!has_records()) return;
   session_->allocations.settle(session_->allocations.take(space, address),
                                CUDA_ERROR_DEINITIALIZED);
-  ledger_->header().recorded_calls.fetch_add(1, std::memory_order_relaxed);
+  ledger_->file.header().recorded_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Process::finish(ledger::EndReason reason, int status, bool status_known,
@@ -136,11 +137,11 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
   bool written = false;
   call_with_room(session_->sites, [&] { written = write_report(); });
   if (written && afterwards == Afterwards::may_return) {
-    ledger_->header().report_written.store(1, std::memory_order_relaxed);
+    ledger_->file.header().report_written.store(1, std::memory_order_relaxed);
     State recording = State::recording;
     state_.compare_exchange_strong(recording, State::ended);
   } else if (written) {
-    ledger_->remove_file();
+    ledger_->file.remove();
   }
   if (returns) reports_of_aborts_ns_.fetch_add(now_ns() - begin_ns, std::memory_order_relaxed);
   end_turn_.give_back(afterwards == Afterwards::ends);
@@ -150,7 +151,7 @@ void Process::finish(ledger::EndReason reason, int status, bool status_known,
 bool Process::has_reported_enough() const noexcept {
   constexpr std::uint64_t longest_ns = 1'000'000'000;
   const bool nothing_is_new = state_.load(std::memory_order_acquire) == State::ended &&
-                              ledger_->header().report_written.load() != 0;
+                              ledger_->file.header().report_written.load() != 0;
   return nothing_is_new || reports_of_aborts_ns_.load(std::memory_order_relaxed) > longest_ns;
 }
 
@@ -202,7 +203,8 @@ void Process::leave_end_to_leader() noexcept {
 
 void Process::has_ended() noexcept {
   if (!may_wait_at_end()) return;
-  if (ledger_->header().report_written.load(std::memory_order_relaxed) != 0) ledger_->remove_file();
+  if (ledger_->file.header().report_written.load(std::memory_order_relaxed) != 0)
+    ledger_->file.remove();
 }
 
 // Returns true if there is a report, with symbols or without.
@@ -226,7 +228,7 @@ void Process::complete_ledger() noexcept {
 
 void Process::note_unseen_driver() noexcept {
   if (is_driver_out_of_sight() && session() != nullptr)
-    ledger_->add_reason(ledger::reason_driver_out_of_sight);
+    ledger_->file.add_reason(ledger::reason_driver_out_of_sight);
 }
 
 }  // namespace cuwarden::shim

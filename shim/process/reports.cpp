@@ -19,6 +19,7 @@
 #include "reporters/tables/ledger_report.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "shim/files/ledger_folder.hpp"
 #include "shim/probes/host_limits.hpp"
 #include "shim/support/log.hpp"
@@ -135,7 +136,7 @@ class [[nodiscard]] MyTurn {
 
 std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
   ledger::ReadError error;
-  auto reader = ledger::Reader::open(ledger.bytes(), error);
+  auto reader = ledger::Reader::open(ledger.file.bytes(), error);
   if (!reader) log_error(formatted("no report: the ledger cannot be read: {}", error.text));
   return reader;
 }
@@ -145,7 +146,7 @@ std::optional<ledger::Reader> open_ledger(const ledger::Writer& ledger) {
 bool write_report(ledger::Writer& ledger, const ledger::Reader& reader,
                   const ReportOptions& options) {
   if (!reports->file.write(reader, options)) return false;
-  ledger.header().report_number.store(reports->file.number() + 1, std::memory_order_relaxed);
+  ledger.file.header().report_number.store(reports->file.number() + 1, std::memory_order_relaxed);
   return true;
 }
 
@@ -162,7 +163,7 @@ bool write_named_report(ledger::Writer& ledger, const ledger::Reader& reader,
 
 bool say_one_is_being_written(const ledger::Writer& ledger) {
   log_error("no last report: an earlier one is still being written" +
-            where_the_records_stay(ledger.path()));
+            where_the_records_stay(ledger.file.path()));
   return false;
 }
 
@@ -181,7 +182,7 @@ std::string_view told_of_report() noexcept {
 // file that it wrote last is replaced. The present object is never freed, since the thread may use
 // it again. Throws std::bad_alloc.
 void leave_half_done(ledger::Writer& ledger, const ledger::Reader& reader) {
-  const bool is_there = ledger.header().report_number.load(std::memory_order_relaxed) != 0;
+  const bool is_there = ledger.file.header().report_number.load(std::memory_order_relaxed) != 0;
   const std::string earlier = is_there ? reports->file.path() : std::string();
   const ledger::ProcessView process = reader.process();
   ReportFile::remove_unfinished(process);
@@ -249,13 +250,13 @@ bool write_last_report(ledger::Writer& ledger, const ledger::Reader& reader,
   // written only if there is no room for them.
   const bool has_names = reports->names.has_value();
   if (!has_names && !write_report(ledger, reader, nameless)) {
-    log_error(reports->file.error() + where_the_records_stay(ledger.path()));
+    log_error(reports->file.error() + where_the_records_stay(ledger.file.path()));
     return false;
   }
   if (write_named_report(ledger, reader, options)) return true;
   std::string error = reports->file.error();
   const bool is_there = !has_names || write_report(ledger, reader, nameless);
-  if (!is_there) error += where_the_records_stay(ledger.path());
+  if (!is_there) error += where_the_records_stay(ledger.file.path());
   log_error(error);
   return is_there;
 }
@@ -274,7 +275,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
     log_error(
         formatted("no report: the program changed its root folder (chroot); the records are in "
                   "the ledger {} outside of it",
-                  ledger.path()));
+                  ledger.file.path()));
     return false;
   }
   const MyTurn turn;
@@ -283,7 +284,7 @@ bool write_final_report(ledger::Writer& ledger) noexcept try {
   if (!turn) return say_one_is_being_written(ledger);
   if (!is_wanted) {
     reports->file.remove();
-    ledger.header().report_number.store(0, std::memory_order_relaxed);
+    ledger.file.header().report_number.store(0, std::memory_order_relaxed);
     log_info("no report: " + why_no_report(policy));
     return true;
   }

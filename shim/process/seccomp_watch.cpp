@@ -16,6 +16,7 @@
 #include "runtime_hooks/core/memory/readable.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "shim/process/filter_program.hpp"
 #include "shim/process/own_system_calls.hpp"
@@ -212,11 +213,13 @@ class ComingFilter {
     ledger::Writer* const ledger = process.ledger();
     if (ledger == nullptr) return;
     const Uncancelled whole;
-    ledger->make_room_ahead();
+    ledger->file.make_room_ahead();
     if (!before_.is_first) return;
     threads_before.store(ledger->threads.rows(), std::memory_order_relaxed);
     call_on_own_stack_if_small(
-        [](void* given) { say_of_confinement(static_cast<const ledger::Writer*>(given)->path()); },
+        [](void* given) {
+          say_of_confinement(static_cast<const ledger::Writer*>(given)->file.path());
+        },
         ledger);
   }
 

@@ -13,6 +13,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/pool/packing/pages.hpp"
 #include "shim/reachability/driver_probes.hpp"
@@ -185,7 +186,7 @@ void free_probes(hooks::Session& session, const Wanted& wanted,
 // Stores how a search ended. `is_second`: true if it was only for allocations that were made after
 // an earlier search; a failure of that one stays stored.
 void note(hooks::Session& session, ReachSearch outcome, bool is_second = false) noexcept {
-  std::atomic<std::uint64_t>& noted = session.ledger.header().reach_search;
+  std::atomic<std::uint64_t>& noted = session.ledger.file.header().reach_search;
   const auto first = static_cast<ReachSearch>(noted.load(std::memory_order_relaxed));
   if (is_second && first != ReachSearch::not_made && first != ReachSearch::complete) return;
   noted.store(static_cast<std::uint64_t>(outcome), std::memory_order_relaxed);
@@ -195,7 +196,7 @@ void note(hooks::Session& session, ReachSearch outcome, bool is_second = false) 
 void search(hooks::Session& session, const void* frame, bool may_ask_driver,
             std::uint64_t since_ns) noexcept {
   const ReachabilityMode mode = search_mode.load(std::memory_order_relaxed);
-  ledger::Header& header = session.ledger.header();
+  ledger::Header& header = session.ledger.file.header();
   const bool is_second = since_ns != 0;
   const auto note_outcome = [&](ReachSearch outcome) { note(session, outcome, is_second); };
   if (mode == ReachabilityMode::off) return note_outcome(ReachSearch::switched_off);
@@ -203,7 +204,7 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver,
   std::uint64_t probes_ns = 0;
   try {
     ledger::ReadError error;
-    const auto reader = ledger::Reader::open(session.ledger.bytes(), error);
+    const auto reader = ledger::Reader::open(session.ledger.file.bytes(), error);
     if (!reader) return;
     Wanted wanted = wanted_of(*reader, since_ns);
     if (wanted.blocks.empty() && is_second) return;

@@ -9,6 +9,7 @@
 
 #include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
@@ -33,7 +34,7 @@ std::vector<std::byte> whole_ledger() {
                                          .hook_names = hooks,
                                          .report_path = "/reports/report.json",
                                          .largest_file_bytes = smallest});
-  if (writer == nullptr || writer->path().empty()) std::abort();
+  if (writer == nullptr || writer->file.path().empty()) std::abort();
   for (std::uint64_t i = 1; i <= 20; ++i) {
     // All frames are in this program. Frames in other files would make each look-up of names read
     // those files.
@@ -80,7 +81,7 @@ std::vector<std::byte> whole_ledger() {
   writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
   writer->totals.sample_host_rss(1 << 20, writer->time.now_ns());
   writer->set_end(EndReason::exit, 0, true);
-  std::ifstream file(std::string(writer->path()), std::ios::binary);
+  std::ifstream file(std::string(writer->file.path()), std::ios::binary);
   std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
   std::filesystem::remove_all(folder);
   std::vector<std::byte> ledger(bytes.size());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime_hooks/hooks/call/session.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 
@@ -106,7 +107,7 @@ class GraphParts {
     session_.readings.meet(device);
   }
   // Marks the ledger as incomplete: some allocations or frees are missing in it, for this reason.
-  void incomplete(ledger::Reason reason) const noexcept { session_.ledger.add_reason(reason); }
+  void incomplete(ledger::Reason reason) const noexcept { session_.ledger.file.add_reason(reason); }
   // Counts a capture of the stream as under way; to be called before the driver begins it. Then
   // waits for driver calls that cuwarden makes in other threads and that would disturb the capture:
   // they would end it, or put an event into it.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
@@ -44,17 +45,11 @@ struct RefusedGrowth {
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Makes the ledger's file in the first folder of the request that works, and maps the file. Maps
-  // anonymous memory instead if no folder works, or if RLIMIT_FSIZE would make the file smaller
-  // than the memory, and smaller than smallest_useful_file_bytes. At first, only the header's pages
-  // are accessible. Returns false if there is no memory either.
-  bool create(const BackingRequest&) noexcept;
-
   // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
   // called.
   bool in_file() const noexcept { return path_[0] != '\0'; }
   // Returns the absolute path of the ledger's file; empty if there is no file, or after remove().
-  const char* path() const noexcept { return path_; }
+  std::string_view path() const noexcept { return path_; }
   // Returns true if the file has a lock (flock) that lasts as long as the ledger's mapping. By this
   // lock, readers in other processes can tell that the recorded process lives.
   bool is_locked() const noexcept { return locked_; }
@@ -65,9 +60,23 @@ class BackingFile {
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
   // Returns the start of the ledger's mapping, at which its header begins.
   std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
+  // Returns the ledger's whole mapping, for a Reader in this process. It includes those parts of
+  // the ledger that are not in the file but in memory only. Pages of rows that no table has used
+  // yet may be inaccessible.
+  std::span<const std::byte> bytes() const noexcept { return {base(), geometry_.total_bytes}; }
   // Returns the division of the ledger's mapping into regions (tables, and heaps of bytes).
   const Geometry& geometry() const noexcept { return geometry_; }
 
+  // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
+  // usable; in_file() is false from now on. The shim does so once the complete report is on disk.
+  void remove() noexcept;
+
+ protected:
+  // Makes the ledger's file in the first folder of the request that works, and maps the file. Maps
+  // anonymous memory instead if no folder works, or if RLIMIT_FSIZE would make the file smaller
+  // than the memory, and smaller than smallest_useful_file_bytes. At first, only the header's pages
+  // are accessible. Returns false if there is no memory either.
+  bool create(const BackingRequest&) noexcept;
   // Makes [offset, offset + bytes) of the ledger's file accessible, and allocates its blocks on the
   // disk, so that no access can raise SIGBUS. On failure, or if the disk would be left too full for
   // the program's own files, returns false, with the reason in refused_growth(). Parts for which
@@ -88,9 +97,6 @@ class BackingFile {
   // accessible by open_memory(). Returns false, with the reason in refused_growth(), if the kernel
   // refuses: the range must then not be touched any more.
   bool replace_by_memory(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
-  // usable; in_file() is false from now on.
-  void remove() noexcept;
   // Returns the step that failed when the ledger last could not grow; `none` if no step has failed.
   RefusedGrowth refused_growth() const noexcept { return refused_growth_; }
 

@@ -41,9 +41,9 @@ void record_process(Storage& storage, std::int32_t pid) noexcept {
   process.parent = folder.is_caller() ? static_cast<std::uint32_t>(getppid()) : stat.parent;
   process.start_ticks = stat.start_ticks;
   process.pid_namespace = pid_namespace(folder);
-  process.lock_held = storage.file().is_locked() ? 1 : 0;
-  process.file_device = storage.file().device();
-  process.file_inode = storage.file().inode();
+  process.lock_held = storage.is_locked() ? 1 : 0;
+  process.file_device = storage.device();
+  process.file_inode = storage.inode();
   const std::uint64_t age = age_ns(process.start_ticks);
   process.start_realtime_ns = static_cast<std::int64_t>(time_ns_of(CLOCK_REALTIME) - age);
   process.start_monotonic_ns = time_ns_of(CLOCK_MONOTONIC) - age;

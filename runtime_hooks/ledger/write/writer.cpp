@@ -16,7 +16,8 @@ constinit std::atomic<std::uint32_t> next_serial{1};
 }  // namespace
 
 Writer::Writer(State& state) noexcept
-    : time(state.time),
+    : file(state.storage),
+      time(state.time),
       allocations(state.allocations),
       virtual_memory(state.virtual_memory),
       stacks(state.stacks),
@@ -29,8 +30,7 @@ Writer::Writer(State& state) noexcept
       thread_shards(state.thread_shards),
       names(state.names),
       steps(state.steps),
-      frameworks(state.frameworks),
-      state_(state) {}
+      frameworks(state.frameworks) {}
 
 Writer* Writer::create(const Creation& creation) noexcept {
   const ErrnoGuard guard;
@@ -56,7 +56,7 @@ Writer* Writer::create(const Creation& creation) noexcept {
       state->python.create() && state->groups.create() &&
       storage.allocate_hooks(creation.hook_names.size());
   if (!made) {
-    storage.file().remove();
+    storage.remove();
     return nullptr;
   }
   Hook* const hooks = storage.rows<Hook>(RegionId::hooks);
@@ -70,28 +70,16 @@ Writer* Writer::create(const Creation& creation) noexcept {
   return &state->self;
 }
 
-std::string_view Writer::path() const noexcept { return state_.storage.file().path(); }
-void Writer::remove_file() noexcept { state_.storage.file().remove(); }
-
-std::span<const std::byte> Writer::bytes() const noexcept {
-  const BackingFile& file = state_.storage.file();
-  return {file.base(), file.geometry().total_bytes};
-}
-
-Header& Writer::header() noexcept { return state_.storage.header(); }
-
 void Writer::set_versions(int driver, int runtime) noexcept {
-  if (driver > 0) header().driver_version.store(static_cast<std::uint32_t>(driver), relaxed);
-  if (runtime > 0) header().runtime_version.store(static_cast<std::uint32_t>(runtime), relaxed);
+  if (driver > 0) file.header().driver_version.store(static_cast<std::uint32_t>(driver), relaxed);
+  if (runtime > 0)
+    file.header().runtime_version.store(static_cast<std::uint32_t>(runtime), relaxed);
 }
 
 void Writer::set_end(EndReason reason, int exit_status, bool status_known) noexcept {
-  header().exit_status.store(static_cast<std::uint32_t>(exit_status), relaxed);
-  header().exit_status_known.store(status_known ? 1 : 0, relaxed);
-  header().end_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_release);
+  file.header().exit_status.store(static_cast<std::uint32_t>(exit_status), relaxed);
+  file.header().exit_status_known.store(status_known ? 1 : 0, relaxed);
+  file.header().end_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_release);
 }
-
-void Writer::add_reason(Reason reason) noexcept { state_.storage.add_reason(reason); }
-void Writer::make_room_ahead() noexcept { state_.storage.make_room_ahead(); }
 
 }  // namespace cuwarden::ledger

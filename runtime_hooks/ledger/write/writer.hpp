@@ -17,6 +17,7 @@ class Allocations;
 class Devices;
 class Frameworks;
 class GroupTable;
+class GrowingFile;
 class Incidents;
 class ThreadShards;
 class Names;
@@ -48,9 +49,7 @@ struct Creation {
 };
 
 // Writes one ledger: a process's allocation records and other facts, in a memory-mapped file. If no
-// file can be made, the ledger is in anonymous memory. The storage itself is hidden, since only the
-// tables may use most of it: callers reach the file and the header by the functions from path() to
-// make_room_ahead().
+// file can be made, the ledger is in anonymous memory.
 class Writer {
  public:
   // Makes and maps a ledger's file. If no file can be made, uses anonymous memory instead
@@ -61,33 +60,14 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Returns the path of the ledger's file; empty if the ledger is in memory only, or if the file
-  // was removed.
-  std::string_view path() const noexcept;
-  // Unlinks the ledger's file; the mapping stays usable. Callers do so once the complete report is
-  // on disk.
-  void remove_file() noexcept;
-  // Returns the ledger's whole mapping, for a Reader in this process. It includes those parts of
-  // the ledger that are not in the file but in memory only. Pages of rows that no table has used
-  // yet may be inaccessible.
-  std::span<const std::byte> bytes() const noexcept;
-
-  // Returns the header of the ledger, which the caller may change.
-  Header& header() noexcept;
   // Stores the versions of the CUDA driver and runtime, as CUDA gives them (13000 stands for 13.0).
   // A version of 0 or less is not stored: the earlier one stays.
   void set_versions(int driver, int runtime) noexcept;
   // Stores the way in which the process ends, and its exit status (0 to 255). `status_known`: false
   // if the exit status is not known; `exit_status` then means nothing.
   void set_end(EndReason, int exit_status, bool status_known) noexcept;
-  // Adds to the header a reason why the ledger or the recording is incomplete. Ignores
-  // reason_ledger_full after reason_recording_stopped or reason_confined.
-  void add_reason(Reason) noexcept;
-  // Doubles the writable memory of each table of the ledger, up to the table's capacity; adds 16
-  // KiB at least. A thread that may soon be forbidden system calls (by a seccomp filter) can then
-  // go on recording.
-  void make_room_ahead() noexcept;
 
+  GrowingFile& file;        // the ledger's file, or the memory in its stead, with the header
   const ProcessTime& time;  // the clock of all times in the ledger
 
   // The tables of the ledger, each written by a class with a header of its own below ledger/. They
@@ -114,7 +94,6 @@ class Writer {
   // Makes the writer's public part, whose references refer to the objects in `state`. The writer
   // itself is a member of `state`.
   explicit Writer(State& state) noexcept;
-  State& state_;  // the objects of which this writer consists; never destroyed
 };
 
 }  // namespace cuwarden::ledger

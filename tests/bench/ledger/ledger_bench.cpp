@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
@@ -24,7 +25,7 @@ Writer& writer() {
     creation.hook_names = hooks;
     Writer* const ledger = Writer::create(creation);
     // The mapping stays; the benchmark does not need the file's name.
-    ledger->remove_file();
+    ledger->file.remove();
     return ledger;
   }();
   return *made;

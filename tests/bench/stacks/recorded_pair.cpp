@@ -3,6 +3,7 @@
 #include <array>
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/quiet_shim.hpp"
 
 namespace cuwarden::bench {
@@ -30,7 +31,7 @@ driver::RealDriver idle_driver() {
 struct Recording {
   explicit Recording(std::size_t depth)
       : session(*writer, real, shim.around(), {.stack_depth = depth}) {
-    writer->remove_file();
+    writer->file.remove();
   }
   const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};
   ledger::Writer* const writer = ledger::Writer::create(

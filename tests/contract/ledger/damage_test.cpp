@@ -9,6 +9,7 @@
 
 #include "runtime_hooks/core/memory/mapping.hpp"
 #include "runtime_hooks/ledger/format/geometry.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
@@ -142,10 +143,10 @@ class DamagedLedger : public LedgerTest {
     writer->names.set_environment("CUDA_VISIBLE_DEVICES", "0");
     writer->names.count_unhooked_lookup("cuMemFuture");
     writer->totals.sample_host_rss(1'000'000, writer->time.now_ns());
-    copy = std::make_unique<Guarded>(writer->bytes().size());
+    copy = std::make_unique<Guarded>(writer->file.bytes().size());
     // The copy is made from the file: in the writer's mapping, pages that are not filled cannot be
     // read.
-    std::ifstream file(std::string(writer->path()), std::ios::binary);
+    std::ifstream file(std::string(writer->file.path()), std::ios::binary);
     file.read(reinterpret_cast<char*>(copy->bytes().data()),
               static_cast<std::streamsize>(copy->bytes().size()));
     ASSERT_TRUE(file.good());

@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "runtime_hooks/core/memory/mapping.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "tests/contract/ledger/child_process.hpp"
@@ -41,7 +42,7 @@ NewRecord record_of(std::uint64_t bytes, GroupId group) {
 
 [[noreturn]] void record_step_by_step(const char* folder, Told& told) {
   Writer* const writer = make_writer(folder);
-  writer->path().copy(told.path, sizeof told.path - 1);
+  writer->file.path().copy(told.path, sizeof told.path - 1);
   const GroupId group = writer->groups.get({StackId{1}, HookId{0}, Kind::device, DeviceOrdinal{0}});
   // Tables and pages are made before the first step.
   writer->allocations.add(record_of(first_bytes, group));

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runtime_hooks/core/memory/mapping.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
@@ -82,7 +83,7 @@ TEST(LedgerKill, nothing_acknowledged_is_lost_or_kept_too_long) {
     const pid_t child = fork();
     if (child == 0) {
       Writer* const writer = make_writer(folder.path());
-      writer->path().copy(told.path, sizeof told.path - 1);
+      writer->file.path().copy(told.path, sizeof told.path - 1);
       const auto seed = static_cast<unsigned>(round);
       std::thread second([&] { hammer(writer, told, 1, seed * 2 + 1); });
       hammer(writer, told, 0, seed * 2 + 2);
@@ -154,19 +155,19 @@ TEST(LedgerFork, the_child_has_no_part_of_the_parents_ledger) {
   record.address = DeviceAddress{512};
   record.bytes = ByteCount{100};
   writer->allocations.add(record);
-  void* const mapped = const_cast<std::byte*>(writer->bytes().data());
+  void* const mapped = const_cast<std::byte*>(writer->file.bytes().data());
   unsigned char resident = 0;
   ASSERT_EQ(mincore(mapped, page_bytes, &resident), 0);
-  const std::string parents_path(writer->path());
+  const std::string parents_path(writer->file.path());
 
   expect_child_succeeds([&] {
     CHILD_EXPECT(mincore(mapped, page_bytes, &resident) != 0 && errno == ENOMEM);
     // The child may have a ledger of its own.
     Writer* const own = make_writer(folder.path());
-    CHILD_EXPECT(own != nullptr && own->path() != parents_path);
+    CHILD_EXPECT(own != nullptr && own->file.path() != parents_path);
     CHILD_EXPECT(own->threads.mine().value == 1);
     CHILD_EXPECT(live_in_records(read(*own)) == Sum{});
-    own->remove_file();
+    own->file.remove();
   });
   EXPECT_TRUE(std::filesystem::exists(parents_path));
   expect_live(read(*writer), {1, 100});

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/names.hpp"
@@ -74,8 +75,8 @@ TEST(LedgerLimits, with_a_missing_folder_the_ledger_is_in_memory) {
     Writer* const writer = make_writer("/nonexistent/folder");
     expect_recording_works(writer, 20'000);
     CHILD_EXPECT(reasons(writer) == reason_ledger_in_memory);
-    CHILD_EXPECT(writer->path().empty());
-    writer->remove_file();
+    CHILD_EXPECT(writer->file.path().empty());
+    writer->file.remove();
   });
 }
 
@@ -88,7 +89,7 @@ TEST(LedgerLimits, the_first_folder_that_works_is_used) {
     Creation creation;
     creation.folders = folders;
     Writer* const writer = Writer::create(creation);
-    CHILD_EXPECT(writer->path().starts_with(folder.path()));
+    CHILD_EXPECT(writer->file.path().starts_with(folder.path()));
     expect_recording_works(writer, 2'000);
     CHILD_EXPECT(reasons(writer) == 0);
   });
@@ -127,7 +128,7 @@ TEST(LedgerLimits, under_a_moderate_file_size_limit_the_file_is_smaller) {
       Writer* const writer = Writer::create(creation);
       expect_recording_works(writer, 100'000);
       CHILD_EXPECT(reasons(writer) == 0);
-      const std::uint64_t size = std::filesystem::file_size(writer->path());
+      const std::uint64_t size = std::filesystem::file_size(writer->file.path());
       CHILD_EXPECT(size <= (300 << 20) && size > (64 << 20));
     });
   }
@@ -143,7 +144,7 @@ TEST(LedgerLimits, under_an_address_space_limit_the_host_keeps_most_of_it) {
       limit(RLIMIT_AS, pages * 4096 + left);
       Writer* const writer = make_writer(folder.path());
       CHILD_EXPECT(writer != nullptr);
-      CHILD_EXPECT(writer->bytes().size() <= left / 8);
+      CHILD_EXPECT(writer->file.bytes().size() <= left / 8);
       expect_recording_works(writer, 2'000);
       void* const host = mmap(nullptr, left / 2, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       CHILD_EXPECT(host != MAP_FAILED);
@@ -161,13 +162,13 @@ TEST(LedgerLimits, a_full_disk_moves_the_rest_into_memory) {
       creation.folders = folders;
       creation.without_populate = without_populate;
       Writer* const writer = Writer::create(creation);
-      CHILD_EXPECT(writer->path().starts_with(folder.path()));
+      CHILD_EXPECT(writer->file.path().starts_with(folder.path()));
       expect_recording_works(writer, 100'000);  // 6.4 MB of records.
       CHILD_EXPECT(reasons(writer) == reason_ledger_partly_in_memory);
 
       // Another process finds the part that fitted onto the disk, and no nonsense in it.
-      const int file = open(std::string(writer->path()).c_str(), O_RDONLY);
-      const std::size_t size = writer->bytes().size();
+      const int file = open(std::string(writer->file.path()).c_str(), O_RDONLY);
+      const std::size_t size = writer->file.bytes().size();
       void* const seen = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
       CHILD_EXPECT(seen != MAP_FAILED);
       ReadError error;
@@ -191,7 +192,7 @@ TEST(LedgerLimits, on_a_full_disk_the_ledger_is_in_memory) {
     expect_recording_works(writer, 20'000);
     CHILD_EXPECT((reasons(writer) & ~std::uint32_t{reason_ledger_partly_in_memory}) ==
                  reason_ledger_in_memory);
-    CHILD_EXPECT(!std::filesystem::exists(writer->path()));
+    CHILD_EXPECT(!std::filesystem::exists(writer->file.path()));
   });
 }
 
@@ -203,7 +204,7 @@ TEST(LedgerLimits, a_file_that_was_replaced_does_not_grow_but_recording_goes_on)
     creation.folders = folders;
     creation.without_populate = true;
     Writer* const writer = Writer::create(creation);
-    const std::string path(writer->path());
+    const std::string path(writer->file.path());
     std::filesystem::rename(path, path + ".moved");
     std::ofstream(path) << "not the ledger";
     expect_recording_works(writer, 100'000);

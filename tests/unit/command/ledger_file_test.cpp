@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden {
@@ -28,7 +29,7 @@ class LedgerFileTest : public testing::Test {
 
   TemporaryFolder folder;
   ledger::Writer* writer = ledger::make_writer(folder.path());
-  const std::string path{writer->path()};
+  const std::string path{writer->file.path()};
 };
 
 TEST_F(LedgerFileTest, zeros_are_read_behind_the_end_of_a_file_that_was_cut) {

@@ -10,6 +10,7 @@
 
 #include <array>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden {
@@ -19,7 +20,7 @@ class RunningProcesses : public testing::Test {
  protected:
   RunningProcesses() {
     struct stat status {};
-    stat(std::string(writer->path()).c_str(), &status);
+    stat(std::string(writer->file.path()).c_str(), &status);
     inode = status.st_ino;
   }
   Life life() const { return life_of(process, inode); }
@@ -98,8 +99,8 @@ TEST_F(RunningProcesses, the_ledger_and_nothing_else_is_found_among_the_mappings
     return found;
   };
   ASSERT_EQ(own(mappings).size(), 1u);
-  EXPECT_EQ(own(mappings)[0].path, writer->path());
-  writer->remove_file();
+  EXPECT_EQ(own(mappings)[0].path, writer->file.path());
+  writer->file.remove();
   EXPECT_EQ(own(mappings_of(getpid())).size(), 0u);
 }
 

@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/hooks/call/hooks.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/manual_clock.hpp"
 #include "tests/unit/quiet_shim.hpp"
 
@@ -240,7 +241,7 @@ class HooksTest : public ::testing::Test {
   // Returns a reader of the test's ledger.
   ledger::Reader reader() const {
     ledger::ReadError error;
-    return ledger::Reader::open(writer->bytes(), error).value();
+    return ledger::Reader::open(writer->file.bytes(), error).value();
   }
   // Returns the records of live allocations, without those of objects for which the driver takes
   // memory (streams, modules, executable graphs, contexts).

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
@@ -11,11 +12,11 @@ using driver::Row;
 TEST_F(HooksTest, notice_of_an_incomplete_ledger_is_given_once_for_each_reason) {
   allocate();
   EXPECT_TRUE(noticed.empty());
-  writer->add_reason(ledger::reason_ledger_in_memory);  // no record is missing for this reason
-  writer->add_reason(ledger::reason_ledger_full);
+  writer->file.add_reason(ledger::reason_ledger_in_memory);  // no record is missing for this reason
+  writer->file.add_reason(ledger::reason_ledger_full);
   allocate();
   EXPECT_EQ(noticed, std::vector{ledger::reason_ledger_full});
-  writer->add_reason(ledger::reason_recording_stopped);
+  writer->file.add_reason(ledger::reason_recording_stopped);
   hooked(Row::cuMemFree_v2, cuMemFree_v2, CUdeviceptr{0x123});  // an unknown free in a full ledger
   allocate();
   EXPECT_EQ(noticed, (std::vector{ledger::reason_ledger_full, ledger::reason_recording_stopped}));
@@ -215,7 +216,7 @@ TEST_F(HooksTest, a_graph_that_is_its_own_child_is_given_up) {
          &parameters);
   fake.graphs[graph].push_back({false, 0, 0, graph});
   hooked(Row::cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, &exec, graph, 0ull);
-  EXPECT_NE(writer->header().reasons.load() & ledger::reason_ledger_full, 0u);
+  EXPECT_NE(writer->file.header().reasons.load() & ledger::reason_ledger_full, 0u);
 }
 
 TEST_F(HooksTest,

@@ -9,6 +9,7 @@
 
 #include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/memory/mapping.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
@@ -35,8 +36,9 @@ class GivenUpLockTest : public LedgerTest {
   static inline std::atomic<int> waits{0};
 
   void protect_records(int protection) {
-    const Region& region = writer->header().regions[static_cast<std::size_t>(RegionId::records)];
-    auto* const base = const_cast<std::byte*>(writer->bytes().data());
+    const Region& region =
+        writer->file.header().regions[static_cast<std::size_t>(RegionId::records)];
+    auto* const base = const_cast<std::byte*>(writer->file.bytes().data());
     ASSERT_EQ(mprotect(base + region.offset, region.file_bytes, protection), 0);
   }
   // Adds a record whose memory is protected: the write faults while the record's shard is locked.
@@ -56,7 +58,7 @@ class GivenUpLockTest : public LedgerTest {
     protect_records(PROT_READ | PROT_WRITE);
     sigaction(SIGSEGV, &before, nullptr);
   }
-  std::uint32_t reasons() const { return writer->header().reasons.load(); }
+  std::uint32_t reasons() const { return writer->file.header().reasons.load(); }
 };
 
 TEST_F(GivenUpLockTest, no_thread_waits_for_ever_for_a_lock_whose_holder_jumped_away) {
@@ -126,8 +128,8 @@ TEST_F(GivenUpLockTest, a_thread_that_jumped_out_of_a_timeline_update_is_noticed
     writer->groups.get({StackId{1}, HookId{0}, kind, DeviceOrdinal{0}});
   const GroupId group = device_group();
   add(0x1000, 100, group);
-  auto* const base = const_cast<std::byte*>(writer->bytes().data());
-  const Region& region = writer->header().regions[static_cast<std::size_t>(RegionId::series)];
+  auto* const base = const_cast<std::byte*>(writer->file.bytes().data());
+  const Region& region = writer->file.header().regions[static_cast<std::size_t>(RegionId::series)];
   // The series' first page, with its counters, can be written. The page with the newest of many
   // buckets is protected.
   auto& series = *reinterpret_cast<Series*>(base + region.offset + 5 * sizeof(Series));

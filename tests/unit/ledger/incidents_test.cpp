@@ -290,7 +290,7 @@ TEST_F(LedgerIncidentsTest,
        the_slabs_of_a_moment_are_kept_as_a_whole_or_not_and_the_next_moment_has_room) {
   const auto first = refuse(group(1), 100, second_ns), next = refuse(group(2), 100, second_ns);
   const std::uint64_t most =
-      storage.file().geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /
+      storage.geometry().regions[index_of(RegionId::incident_slabs)].capacity_bytes /
       sizeof(IncidentSlab);
   std::vector<SlabRow> slabs;
   const std::uint64_t half = (most - 1) / 2;

@@ -13,6 +13,7 @@
 
 #include "runtime_hooks/ledger/read/group_sums.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
@@ -40,7 +41,7 @@ inline Writer* make_writer(const char* folder, std::uint64_t largest_file_bytes 
 // Returns a reader of the writer's ledger. Fails the test if the ledger cannot be read.
 inline Reader read(const Writer& writer) {
   ReadError error;
-  std::optional<Reader> reader = Reader::open(writer.bytes(), error);
+  std::optional<Reader> reader = Reader::open(writer.file.bytes(), error);
   EXPECT_FALSE(error) << error.text;
   return reader.value();
 }

@@ -33,8 +33,7 @@ class LedgerParts : public ::testing::Test {
   // Returns a reader of the ledger.
   Reader reader() {
     ReadError error;
-    return Reader::open({storage.file().base(), storage.file().geometry().total_bytes}, error)
-        .value();
+    return Reader::open(storage.bytes(), error).value();
   }
 
   Storage storage;  // the ledger's memory

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 #include "tests/unit/ledger/test_library.hpp"
@@ -46,10 +47,10 @@ TEST_F(LedgerTest, an_unloaded_modules_stacks_are_not_matched_again) {
     other = writer->stacks.intern(unaffected, false);
     writer->stacks.modules_changed();  // nothing went away
     EXPECT_EQ(writer->stacks.intern(frames, false), old);
-    EXPECT_EQ(writer->header().module_epoch.load(), 0u);
+    EXPECT_EQ(writer->file.header().module_epoch.load(), 0u);
   }
   writer->stacks.modules_changed();
-  EXPECT_EQ(writer->header().module_epoch.load(), 1u);
+  EXPECT_EQ(writer->file.header().module_epoch.load(), 1u);
   EXPECT_NE(writer->stacks.intern(frames, false), old);
   EXPECT_EQ(writer->stacks.intern(unaffected, false), other);
 
@@ -73,10 +74,10 @@ TEST_F(LedgerTest, a_module_that_comes_back_gets_another_row_with_a_new_stack) {
       EXPECT_EQ(module->loaded_epoch, round);
       { const TestLibrary second_reference; }
       writer->stacks.modules_changed();
-      EXPECT_EQ(writer->header().module_epoch.load(), round) << "the module is still loaded";
+      EXPECT_EQ(writer->file.header().module_epoch.load(), round) << "the module is still loaded";
     }
     writer->stacks.modules_changed();
-    EXPECT_EQ(writer->header().module_epoch.load(), round + 1);
+    EXPECT_EQ(writer->file.header().module_epoch.load(), round + 1);
   }
 }
 

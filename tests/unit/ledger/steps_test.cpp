@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -46,7 +47,7 @@ TEST_F(LedgerTest, many_steps_need_few_rows_and_their_numbers_err_by_at_most_1_i
 }
 
 TEST_F(LedgerTest, steps_from_before_the_ledger_are_counted_once_and_the_last_has_a_row) {
-  const std::uint64_t now_ns = writer->header().process.start_monotonic_ns + 70;
+  const std::uint64_t now_ns = writer->file.header().process.start_monotonic_ns + 70;
   writer->steps.add({5, now_ns, "warm-up"});
   writer->steps.begin();
   writer->steps.begin();

@@ -15,6 +15,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
@@ -31,7 +32,7 @@ namespace cuwarden::ledger {
 namespace {
 
 TEST_F(LedgerTest, the_file_is_private_and_named_for_the_process) {
-  const std::string path(writer->path());
+  const std::string path(writer->file.path());
   ASSERT_TRUE(path.starts_with(std::string(folder.path()) + "/cuwarden-ledger-")) << path;
   EXPECT_TRUE(path.ends_with("-" + std::to_string(getpid()))) << path;
   struct stat status {};
@@ -42,16 +43,16 @@ TEST_F(LedgerTest, the_file_is_private_and_named_for_the_process) {
     std::error_code gone;
     EXPECT_NE(std::filesystem::read_symlink(entry, gone).string(), path) << "left open";
   }
-  writer->remove_file();
+  writer->file.remove();
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_TRUE(writer->path().empty());
+  EXPECT_TRUE(writer->file.path().empty());
 }
 
 TEST_F(LedgerTest, a_file_that_took_the_ledgers_name_is_not_removed) {
-  const std::string path(writer->path());
+  const std::string path(writer->file.path());
   std::filesystem::rename(path, path + ".moved");
   std::ofstream(path) << "another program's file";
-  writer->remove_file();
+  writer->file.remove();
   EXPECT_TRUE(std::filesystem::exists(path));
 }
 
@@ -71,7 +72,7 @@ TEST_F(LedgerTest, the_process_is_described) {
 }
 
 TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {
-  const int file = open(std::string(writer->path()).c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open(std::string(writer->file.path()).c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
   const bool held = flock(file, LOCK_SH | LOCK_NB) != 0;
   EXPECT_EQ(reader().process().lock_held, held);
@@ -79,7 +80,7 @@ TEST_F(LedgerTest, the_file_is_locked_for_as_long_as_it_is_mapped) {
   ASSERT_EQ(fstatfs(file, &system), 0);
   constexpr long overlay = 0x794c7630;  // overlayfs maps another file than the one that was opened
   EXPECT_EQ(held, system.f_type != overlay);
-  const std::span<const std::byte> bytes = writer->bytes();
+  const std::span<const std::byte> bytes = writer->file.bytes();
   munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
   EXPECT_EQ(flock(file, LOCK_SH | LOCK_NB), 0) << "the process is gone, and its lock with it";
   close(file);
@@ -375,7 +376,7 @@ TEST_F(LedgerTest, errno_is_preserved) {
   writer->allocations.release_context(ContextId{1});
   writer->stacks.modules_changed();
   writer->totals.sample_host_rss(1, writer->time.now_ns());
-  writer->remove_file();
+  writer->file.remove();
   Writer* const other = make_writer("/nonexistent");
   EXPECT_EQ(errno, 4711);
   EXPECT_NE(other, nullptr);
@@ -386,7 +387,7 @@ TEST_F(LedgerTest, a_strict_umask_does_not_hide_the_ledger_from_its_owner) {
   const mode_t before = umask(0777);
   const Writer* const other = make_writer(other_folder.path());
   umask(before);
-  EXPECT_EQ(std::filesystem::status(other->path()).permissions(),
+  EXPECT_EQ(std::filesystem::status(other->file.path()).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 

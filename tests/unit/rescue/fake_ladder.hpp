@@ -18,6 +18,7 @@
 
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
 #include "tests/unit/manual_clock.hpp"
@@ -301,7 +302,7 @@ class LadderTest : public testing::Test {
   // Returns the last row of a rung in the ledger, as it is now.
   ledger::IncidentRungView last_rung() const {
     ledger::ReadError error;
-    const auto reader = ledger::Reader::open(writer->bytes(), error).value();
+    const auto reader = ledger::Reader::open(writer->file.bytes(), error).value();
     return reader.incident_rung(reader.rows(ledger::RegionId::incident_rungs) - 1).value();
   }
 
@@ -384,8 +385,7 @@ class LadderTest : public testing::Test {
   IncidentId incident;
   bool is_first = true;  // true if the refusal is the first one of its incident
   bool served = false;   // true if the last rescue has served the request
-  // Address of the memory by which cuwarden has served the last request (Rescued::address); 0:
-  // none.
+  // Address of the memory that has served the last request (Rescued::address); 0: none.
   std::uint64_t served_at = 0;
   int requests = 0;            // number of times that rungs have repeated the driver's call
   std::uint64_t bytes = 5000;  // size of the request

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
@@ -144,7 +145,7 @@ TEST_F(LadderTest, the_ledger_has_a_threads_request_while_a_rung_runs_for_any_re
   const std::uint64_t row = writer->threads.mine().value;
   const auto under_way = [&] {
     ledger::ReadError error;
-    return ledger::Reader::open(writer->bytes(), error)->thread(row).value().under_way;
+    return ledger::Reader::open(writer->file.bytes(), error)->thread(row).value().under_way;
   };
   EXPECT_FALSE(under_way());
   std::vector<RungName> seen;

@@ -1,5 +1,6 @@
 // Rungs that are left out for a refused request: each has the reason, also in the ledger.
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/unit/rescue/reclaimers_fixture.hpp"
 
 namespace cuwarden::rescue {
@@ -26,7 +27,7 @@ class LeftOutTest : public ReclaimersTest {
   }
   ledger::IncidentView incident_in_ledger() const {
     ledger::ReadError error;
-    return ledger::Reader::open(writer->bytes(), error)->incident(incident.value).value();
+    return ledger::Reader::open(writer->file.bytes(), error)->incident(incident.value).value();
   }
   void publish_incident() {
     ledger::IncidentHoldings holdings;

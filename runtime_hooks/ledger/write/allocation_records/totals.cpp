@@ -40,7 +40,7 @@ void fold(Series& series) {
 }  // namespace
 
 bool Totals::create() noexcept {
-  const RegionExtent& extent = storage_.file().geometry().regions[index_of(RegionId::series)];
+  const RegionExtent& extent = storage_.geometry().regions[index_of(RegionId::series)];
   sides_ = Mapping::anonymous(extent.capacity_bytes / extent.row_bytes * sizeof(Side));
   return static_cast<bool>(sides_);
 }

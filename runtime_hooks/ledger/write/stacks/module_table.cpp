@@ -36,7 +36,7 @@ std::size_t absolute_path(std::string_view path, char (&into)[PATH_MAX]) {
 
 bool ModuleTable::create(StringRef program) noexcept {
   program_ = program;
-  const RegionExtent& extent = storage_.file().geometry().regions[index_of(RegionId::modules)];
+  const RegionExtent& extent = storage_.geometry().regions[index_of(RegionId::modules)];
   known_capacity_ = extent.capacity_bytes / extent.row_bytes;
   known_ = Mapping::anonymous(known_capacity_ * sizeof(Known));
   loaded_ = Mapping::anonymous(known_capacity_ * sizeof(Gone));

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
@@ -25,7 +26,7 @@ int main(int count, char** arguments) {
   creation.hook_names = hooks;
   creation.report_path = arguments[2];
   Writer* writer = Writer::create(creation);
-  if (writer == nullptr || writer->path().empty()) return 3;
+  if (writer == nullptr || writer->file.path().empty()) return 3;
   const std::array<Frame, 1> frames = {reinterpret_cast<std::uint64_t>(&main) + 4};
   const GroupId group =
       writer->groups.get({writer->stacks.intern(frames, false), {0}, Kind::device, {0}});
@@ -40,7 +41,7 @@ int main(int count, char** arguments) {
 
   const char* list = std::getenv("CUWARDEN_REPORT_LIST");
   if (list == nullptr) return 4;
-  const std::string line = std::string(writer->path()) + '\0';
+  const std::string line = std::string(writer->file.path()) + '\0';
   const int descriptor = open(list, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (write(descriptor, line.data(), line.size()) < 0) return 5;
   close(descriptor);

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/comes_about.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
@@ -34,7 +35,8 @@ class CallSiteNamesTest : public ledger::LedgerTest {
   // Returns the ledger, opened as the command opens it. Fails the test if it cannot be read.
   std::shared_ptr<const LedgerFile> file() const {
     std::string error;
-    std::shared_ptr<const LedgerFile> opened = LedgerFile::open(std::string(writer->path()), error);
+    std::shared_ptr<const LedgerFile> opened =
+        LedgerFile::open(std::string(writer->file.path()), error);
     EXPECT_NE(opened, nullptr) << error;
     return opened;
   }
