@@ -46,8 +46,7 @@ def folders_of_tests():
 
 
 def names_of_tests():
-    lists = [json.loads((BUILD / "meson-info" / f"intro-{kind}.json").read_text()) for kind in ("tests", "benchmarks")]
-    return {test["name"] for tests in lists for test in tests}
+    return {test["name"] for test in json.loads((BUILD / "meson-info" / "intro-tests.json").read_text())}
 
 
 def names_of_suites():
@@ -55,41 +54,17 @@ def names_of_suites():
     return set(re.findall(r"'(\w+)'", " ".join(re.findall(r"suite: (?:'\w+'|\[[^]]*\])", files))))
 
 
-def check_tags(tags):
-    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
-    assert set(tags.split(",")) <= {entry["tag"] for kind in plan.values() for entry in kind.values()}
-
-
-def check_meson(_, words):
-    """Fails unless options, build folders, tests, suites and tags of the command exist."""
-    for part in " ".join(words).split(" && "):
-        program, *rest = part.split()
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-        verb = rest.pop(0) if program == "meson" else None
-        if verb:
-            check_options(rest, program, verb)
-        left = iter(rest)
-        for word in left:
-            if word == "-C":
-                assert next(left) in folders_of_tests()
-            elif word in ("--suite", "--no-suite"):
-                assert next(left) in names_of_suites()
-            elif word == "--tags":
-                check_tags(next(left))
-            elif verb == "test" and not word.startswith("-") and word != "NAME":
-                assert word in names_of_tests()
-
-
-def check_path(_, words):
-    """Fails unless the folders exist that a list of folders, such as PYTHONPATH, gets."""
-    for part in words[1].partition("=")[2].split(":"):
-        folder = part.removeprefix("$PWD/")
-        assert part == "$PATH" or folder == "build" or (SOURCE / folder).is_dir()
-
-
-def check_module(_, words):
-    assert (SOURCE / "tools" / "python" / f"{words[2]}.py").exists()
+def check_meson_test(_, words):
+    """Fails unless options, build folder, tests and suites of `meson test ...` exist: then tools/test runs them."""
+    check_options(words[2:], "meson", "test")
+    left = iter(words[2:])
+    for word in left:
+        if word == "-C":
+            assert next(left) in folders_of_tests()
+        elif word in ("--suite", "--no-suite"):
+            assert next(left) in names_of_suites()
+        elif not word.startswith("-"):
+            assert word in names_of_tests()
 
 
 def check_systemd_run(_, words):
@@ -112,19 +87,38 @@ def run_by(file):
 
 # Forms of commands that are not run below, each with the reason, and a check of the names in it.
 NOT_RUN = [
-    (r"tools/quickstart", "installs packages", check_script),
     (r"tools/test( .*)?", "this test is a part of it", check_script),
     (r"tools/release( .*)?", "tests/release runs it", check_script),
     (r"tests/gpu/(run|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
-    (r"(?:[A-Z_]+=\S+ )*meson (setup|install|configure|test)( .*)?|ninja .*", "the build that this test runs in", check_meson),
-    (r"export \w*PATH=.*", "the fixture `shown` sets the variable", check_path),
-    (r"python3 -m cuwarden", "names the module; other commands run a script by it", check_module),
+    (r"meson test(?! -C build (--list|NAME)).*", "tools/test runs these tests, beside this one", check_meson_test),
     (r"systemd-run .*", "begins a command", check_systemd_run),
     (r"go tool pprof( -http=: .*)?", "test_exports.py", run_by("test_exports.py")),
     (r"duckdb \S+\.db", "test_queries.py", run_by("test_queries.py")),
 ]
-# Forms of commands that are run in a folder like that of the sources.
-IN_SOURCES = r"python3 -m pytest .*|build/tests/.*|tools/npm_packages .*"
+# Forms of commands that are run in a folder like that of the sources. Each has the line that is run, a text that this
+# line prints, and its exit status.
+PYTEST_OPTIONS = "END_TO_END_BUILD=build PYTHONDONTWRITEBYTECODE=1 PYTEST_ADDOPTS='-p no:cacheprovider'"
+IN_SOURCES = [
+    (r"python3 (-m pytest .*)", rf"{PYTEST_OPTIONS} {sys.executable} \1", "passed", 0),
+    (r"python3 (-m cuwarden)", rf"{sys.executable} \1", "usage:", 2),
+    (r"build/tests/.*", r"\g<0>", "[  PASSED  ]", 0),
+    (r"tools/quickstart", r"\g<0>", "cuwarden report build/quickstart/", 0),
+    (
+        r"(tools/npm_packages (\S+)) \S+",
+        r"\1 packages && cmp \2/package-lock.json packages/installed-lock.json && echo equal",
+        "equal",
+        0,
+    ),
+    (r"export PATH=.*", r"\g<0> && command -v cuwarden", "/sources/build/cuwarden", 0),
+    (r"export PYTHONPATH=.*", rf"\g<0> && {sys.executable} -c 'import cuwarden as c; print(c.__file__)'", "cuwarden.py", 0),
+    (r"meson test -C build --list", r"\g<0> --no-rebuild", " / keys", 0),
+    # `--logbase`: the files about the tests that run now are not to be overwritten.
+    (r"(meson test .*)NAME(.*)", r"\1keys\2 --no-rebuild --logbase $PWD/log", "keys", 0),
+    (r"meson install", r"DESTDIR=$PWD/root \g<0> -C build --no-rebuild && find root", "root/usr/local/bin/cuwarden", 0),
+    (r"meson install .*", r"DESTDIR=$PWD/root \g<0> && find root", "root/usr/local/bin/cuwarden", 0),
+]
+# Forms of commands that are run in a folder with the sources, but without the build folder.
+SETS_UP_A_FOLDER = r"meson (setup|configure) .*"
 
 
 def parameters(is_chosen):
@@ -136,7 +130,11 @@ def forms(command):
 
 
 def is_in_sources(command):
-    return re.fullmatch(IN_SOURCES, command) is not None
+    return any(re.fullmatch(form, command) for form, *_ in IN_SOURCES)
+
+
+def sets_up_a_folder(command):
+    return re.fullmatch(SETS_UP_A_FOLDER, command) is not None
 
 
 def is_gdb(command):
@@ -147,6 +145,10 @@ def is_jq(command):
     return command.startswith("jq ")
 
 
+# Predicates of commands that have a test of their own.
+HAVE_TESTS = (forms, is_in_sources, sets_up_a_folder, is_gdb, is_jq)
+
+
 @pytest.mark.parametrize("document, command", parameters(forms))
 def test_a_command_that_is_not_run_names_what_exists(document, command):
     ((_, _, check),) = forms(command)
@@ -154,19 +156,21 @@ def test_a_command_that_is_not_run_names_what_exists(document, command):
     check(document, list(words))
 
 
-def test_the_tags_in_comments_of_commands_exist():
-    lines = [line for path in DOCUMENTS for block in blocks("sh", path.read_text()) for line in block.splitlines()]
-    found = re.findall(r"#.* --tags ([\w,]+)", "\n".join(lines))
-    assert found
-    for tags in found:
-        check_tags(tags)
-
-
 # --- commands that are run
 
 
 @pytest.fixture
-def in_sources(shown, workspace):
+def dry_ninja(workspace, shown):
+    """`ninja` only says what it would build: tools/test builds it."""
+    if shutil.which("ninja") is None:
+        pytest.skip("ninja is not installed")
+    ninja = workspace.folder / "bin" / "ninja"
+    ninja.write_text(f'#!/bin/sh\nexec {shutil.which("ninja")} -n "$@"\n')
+    ninja.chmod(0o755)
+
+
+@pytest.fixture
+def in_sources(shown, workspace, dry_ninja):
     """Runs a line of shell in a folder with the sources' scripts and tests, and the build folder; npm does nothing."""
     sources = workspace.folder / "sources"
     sources.mkdir()
@@ -180,19 +184,34 @@ def in_sources(shown, workspace):
 
 
 @pytest.mark.parametrize("document, command", parameters(is_in_sources))
-def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sources, tmp_path):
-    line = command
-    if command.startswith("python3 -m pytest "):
-        options = "END_TO_END_BUILD=build PYTHONDONTWRITEBYTECODE=1 PYTEST_ADDOPTS='-p no:cacheprovider'"
-        line = command.replace("python3", f"{options} {sys.executable}")
-    if command.startswith("tools/npm_packages "):
-        _, packages, folder = command.split()
-        line = line.replace(folder, str(tmp_path / "packages"))
-    run = in_sources(line)
-    assert run.returncode == 0 and "Running 0 tests" not in run.stdout, run.stdout + run.stderr
-    if command.startswith("tools/npm_packages "):
-        installed = tmp_path / "packages" / "installed-lock.json"
-        assert installed.read_text() == (SOURCE / packages / "package-lock.json").read_text()
+def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sources):
+    form, line, said, status = next(row for row in IN_SOURCES if re.fullmatch(row[0], command))
+    run = in_sources(re.sub(form, line, command))
+    assert run.returncode == status, run.stdout + run.stderr
+    assert said in run.stdout + run.stderr and "Running 0 tests" not in run.stdout
+
+
+def test_the_tags_in_comments_of_commands_exist():
+    plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
+    known = {entry["tag"] for kind in plan.values() for entry in kind.values()}
+    lines = [line for path in DOCUMENTS for block in blocks("sh", path.read_text()) for line in block.splitlines()]
+    found = re.findall(r"#.* --tags ([\w,]+)", "\n".join(lines))
+    assert found
+    assert {tag for tags in found for tag in tags.split(",")} <= known
+
+
+def test_commands_that_set_up_a_build_folder_work(shown, workspace, dry_ninja):
+    sources = workspace.folder / "sources"
+    sources.mkdir()
+    for path in SOURCE.iterdir():
+        if not path.name.startswith("build"):
+            (sources / path.name).symlink_to(path)
+    found = dict.fromkeys(command for _, command in commands() if sets_up_a_folder(command))
+    assert len(found) >= 3
+    for command in sorted(found, key=lambda command: not command.startswith("meson setup build")):
+        run = shown(f"cd {sources} && {command}")
+        assert run.returncode == 0, command + run.stdout + run.stderr
+        assert "ninja" not in command or "libcuwarden.so" in run.stdout
 
 
 def need(program):
@@ -231,7 +250,7 @@ def test_jq_ends_with_1_if_the_report_has_a_request_that_failed(document, comman
 
 @pytest.mark.parametrize(
     "document, command",
-    parameters(lambda line: not (forms(line) or is_in_sources(line) or is_gdb(line) or is_jq(line))),
+    parameters(lambda line: not any(test(line) for test in HAVE_TESTS)),
 )
 def test_a_command_that_a_document_shows_works(document, command, shown, workspace, live):
     line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
