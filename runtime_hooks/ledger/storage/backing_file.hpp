@@ -45,9 +45,9 @@ struct RefusedGrowth {
 // from the start of the mapping.
 class BackingFile {
  public:
-  // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
-  // called.
-  bool in_file() const noexcept { return path_[0] != '\0'; }
+  BackingFile(const BackingFile&) = delete;
+  BackingFile& operator=(const BackingFile&) = delete;
+
   // Returns the absolute path of the ledger's file; empty if there is no file, or after remove().
   std::string_view path() const noexcept { return path_; }
   // Returns true if the file has a lock (flock) that lasts as long as the ledger's mapping. By this
@@ -58,8 +58,6 @@ class BackingFile {
   dev_t device() const noexcept { return in_file() ? device_ : 0; }
   // Returns the inode number of the ledger's file; 0 if there is no file, or after remove().
   ino_t inode() const noexcept { return in_file() ? inode_ : 0; }
-  // Returns the start of the ledger's mapping, at which its header begins.
-  std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
   // Returns the ledger's whole mapping, for a Reader in this process. It includes those parts of
   // the ledger that are not in the file but in memory only. Pages of rows that no table has used
   // yet may be inaccessible.
@@ -68,10 +66,19 @@ class BackingFile {
   const Geometry& geometry() const noexcept { return geometry_; }
 
   // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
-  // usable; in_file() is false from now on. The shim does so once the complete report is on disk.
+  // usable, and path() is empty from now on. A thread that calls path() meanwhile gets either.
   void remove() noexcept;
 
  protected:
+  BackingFile() = default;
+  ~BackingFile() = default;
+
+  // Returns true if the ledger has a file. False: the ledger is in memory only, or remove() was
+  // called.
+  bool in_file() const noexcept { return path_[0] != '\0'; }
+  // Returns the start of the ledger's mapping, at which its header begins.
+  std::byte* base() const noexcept { return static_cast<std::byte*>(mapping_.data()); }
+
   // Makes the ledger's file in the first folder of the request that works, and maps the file. Maps
   // anonymous memory instead if no folder works, or if RLIMIT_FSIZE would make the file smaller
   // than the memory, and smaller than smallest_useful_file_bytes. At first, only the header's pages

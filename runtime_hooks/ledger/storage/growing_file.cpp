@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 
 namespace cuwarden::ledger {
 namespace {

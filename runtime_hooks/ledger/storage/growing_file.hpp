@@ -5,9 +5,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime_hooks/core/futex_lock.hpp"
+#include "runtime_hooks/ledger/format/geometry.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/ledger/storage/backing_file.hpp"
 
@@ -15,7 +17,7 @@ namespace cuwarden::ledger {
 
 // The file of one ledger as everyone may use it: its path, its bytes, its header, and the room for
 // more rows. Only Storage, which the tables have, hands out rows. All threads may call the
-// functions at any time.
+// functions at any time after create().
 class GrowingFile : public BackingFile {
  public:
   // Returns the header of the ledger, which the caller may change.

@@ -2,9 +2,11 @@
 // Rows are zero when they are handed out, and never move.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
+#include "runtime_hooks/ledger/format/geometry.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
 #include "runtime_hooks/ledger/storage/growing_file.hpp"
 

@@ -2,6 +2,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 

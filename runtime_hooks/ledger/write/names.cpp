@@ -1,6 +1,7 @@
 #include "runtime_hooks/ledger/write/names.hpp"
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 

@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/ledger_name.hpp"
 #include "runtime_hooks/ledger/write/process_facts.hpp"
 #include "runtime_hooks/ledger/write/writer_state.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/storage/id_table.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"

@@ -3,6 +3,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/record_index.hpp"
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {

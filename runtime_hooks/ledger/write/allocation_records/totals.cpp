@@ -6,6 +6,7 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/ledger/format/group_counts.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime_hooks/core/atomic_field.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {

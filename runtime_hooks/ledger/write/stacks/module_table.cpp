@@ -12,6 +12,7 @@
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/hash.hpp"
 #include "runtime_hooks/core/loader_walk.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/stacks/module_description.hpp"
 
 namespace cuwarden::ledger {

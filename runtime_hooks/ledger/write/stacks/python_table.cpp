@@ -1,6 +1,7 @@
 #include "runtime_hooks/ledger/write/stacks/python_table.hpp"
 
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 namespace {

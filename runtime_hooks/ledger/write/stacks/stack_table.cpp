@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime_hooks/core/hash.hpp"
+#include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
 
