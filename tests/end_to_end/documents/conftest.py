@@ -37,7 +37,7 @@ def shown(workspace):
 
     def run(line):
         return subprocess.run(
-            ["sh", "-c", line], env=env, cwd=workspace.work, text=True, timeout=60,
+            ["sh", "-c", line], env=env, cwd=workspace.work, text=True, timeout=shimmed.PATIENCE_S,
             stdin=subprocess.DEVNULL, capture_output=True,
         )  # fmt: skip
 

@@ -55,7 +55,8 @@ def names_of_suites():
 
 
 def check_meson_test(_, words):
-    """Fails unless options, build folder, tests and suites of `meson test ...` exist: then tools/test runs them."""
+    """Fails unless options, build folder, tests and suites of `meson test ...` exist."""
+    need_build_program("meson")
     check_options(words[2:], "meson", "test")
     left = iter(words[2:])
     for word in left:
@@ -90,13 +91,13 @@ NOT_RUN = [
     (r"tools/test( .*)?", "this test is a part of it", check_script),
     (r"tools/release( .*)?", "tests/release runs it", check_script),
     (r"tests/gpu/(run|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
-    (r"meson test(?! -C build (--list|NAME)).*", "tools/test runs these tests, beside this one", check_meson_test),
+    (r"(?:[A-Z_]+=\S+ )*meson test(?! -C build (--list|NAME)).*", "tools/test runs these tests", check_meson_test),
     (r"systemd-run .*", "begins a command", check_systemd_run),
     (r"go tool pprof( -http=: .*)?", "test_exports.py", run_by("test_exports.py")),
     (r"duckdb \S+\.db", "test_queries.py", run_by("test_queries.py")),
 ]
-# Forms of commands that are run in a folder like that of the sources. Each has the line that is run, a text that this
-# line prints, and its exit status.
+# Forms of commands that are run in a folder like that of the sources. Each has a template for re.sub(), which makes the
+# line that is run, a text that this line prints, and the line's exit status.
 PYTEST_OPTIONS = "END_TO_END_BUILD=build PYTHONDONTWRITEBYTECODE=1 PYTEST_ADDOPTS='-p no:cacheprovider'"
 IN_SOURCES = [
     (r"python3 (-m pytest .*)", rf"{PYTEST_OPTIONS} {sys.executable} \1", "passed", 0),
@@ -110,15 +111,19 @@ IN_SOURCES = [
         0,
     ),
     (r"export PATH=.*", r"\g<0> && command -v cuwarden", "/sources/build/cuwarden", 0),
-    (r"export PYTHONPATH=.*", rf"\g<0> && {sys.executable} -c 'import cuwarden as c; print(c.__file__)'", "cuwarden.py", 0),
+    (
+        r"export PYTHONPATH=.*",
+        rf"unset PYTHONPATH; \g<0> && {sys.executable} -c 'import cuwarden as c; print(c.__file__)'",
+        "/sources/tools/python/cuwarden.py",
+        0,
+    ),
     (r"meson test -C build --list", r"\g<0> --no-rebuild", " / keys", 0),
-    # `--logbase`: the files about the tests that run now are not to be overwritten.
-    (r"(meson test .*)NAME(.*)", r"\1keys\2 --no-rebuild --logbase $PWD/log", "keys", 0),
-    (r"meson install", r"DESTDIR=$PWD/root \g<0> -C build --no-rebuild && find root", "root/usr/local/bin/cuwarden", 0),
-    (r"meson install .*", r"DESTDIR=$PWD/root \g<0> && find root", "root/usr/local/bin/cuwarden", 0),
+    (r"(meson test .*)NAME(.*)", r"\1life_cycle\2 --no-rebuild", "life_cycle", 0),
+    (r"meson install", r"DESTDIR=$PWD/root \g<0> -C build --no-rebuild && find root", "/bin/cuwarden\n", 0),
+    (r"meson install .*", r"DESTDIR=$PWD/root \g<0> && find root", "/bin/cuwarden\n", 0),
 ]
 # Forms of commands that are run in a folder with the sources, but without the build folder.
-SETS_UP_A_FOLDER = r"meson (setup|configure) .*"
+SETS_UP_A_FOLDER = r"(?:[A-Z_]+=\S+ )*meson (setup|configure) .*"
 
 
 def parameters(is_chosen):
@@ -156,41 +161,6 @@ def test_a_command_that_is_not_run_names_what_exists(document, command):
     check(document, list(words))
 
 
-# --- commands that are run
-
-
-@pytest.fixture
-def dry_ninja(workspace, shown):
-    """`ninja` only says what it would build: tools/test builds it."""
-    if shutil.which("ninja") is None:
-        pytest.skip("ninja is not installed")
-    ninja = workspace.folder / "bin" / "ninja"
-    ninja.write_text(f'#!/bin/sh\nexec {shutil.which("ninja")} -n "$@"\n')
-    ninja.chmod(0o755)
-
-
-@pytest.fixture
-def in_sources(shown, workspace, dry_ninja):
-    """Runs a line of shell in a folder with the sources' scripts and tests, and the build folder; npm does nothing."""
-    sources = workspace.folder / "sources"
-    sources.mkdir()
-    for name in ("tests", "tools"):
-        (sources / name).symlink_to(SOURCE / name)
-    (sources / "build").symlink_to(BUILD)
-    npm = workspace.folder / "bin" / "npm"
-    npm.write_text("#!/bin/sh\n")
-    npm.chmod(0o755)
-    return lambda line: shown(f"cd {sources} && {line}")
-
-
-@pytest.mark.parametrize("document, command", parameters(is_in_sources))
-def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sources):
-    form, line, said, status = next(row for row in IN_SOURCES if re.fullmatch(row[0], command))
-    run = in_sources(re.sub(form, line, command))
-    assert run.returncode == status, run.stdout + run.stderr
-    assert said in run.stdout + run.stderr and "Running 0 tests" not in run.stdout
-
-
 def test_the_tags_in_comments_of_commands_exist():
     plan = json.loads((BUILD / "meson-info" / "intro-install_plan.json").read_text())
     known = {entry["tag"] for kind in plan.values() for entry in kind.values()}
@@ -200,16 +170,70 @@ def test_the_tags_in_comments_of_commands_exist():
     assert {tag for tags in found for tag in tags.split(",")} <= known
 
 
+# --- commands that are run
+
+
+def need_build_program(name):
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+
+
+def replace_program(workspace, name, text):
+    """Puts a program on the PATH of `shown`, a shell script with this text."""
+    program = workspace.folder / "bin" / name
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+
+
+@pytest.fixture
+def dry_ninja(workspace, shown):
+    """Puts a `ninja` on the PATH that lists what it would build, and builds nothing."""
+    if ninja := shutil.which("ninja"):
+        replace_program(workspace, "ninja", f'exec {ninja} -n "$@"')
+
+
+@pytest.fixture
+def in_sources(shown, workspace, dry_ninja):
+    """Runs a line of shell in a folder with the sources' scripts and tests, and a copy of the build folder. All packages
+    seem to be installed, and there is no GPU. npm and ninja do nothing.
+    """
+    sources, build = workspace.folder / "sources", workspace.folder / "sources" / "build"
+    (build / "meson-logs").mkdir(parents=True)
+    for name in ("tests", "tools"):
+        (sources / name).symlink_to(SOURCE / name)
+    # Tests that run now write their logs and results to the build folder.
+    for path in BUILD.iterdir():
+        if path.name not in ("meson-logs", "quickstart") and path.suffix != ".xml":
+            (build / path.name).symlink_to(path)
+    replace_program(workspace, "npm", "")
+    replace_program(workspace, "dpkg-query", "echo install ok installed")
+    replace_program(workspace, "apt-get", "exit 1")
+    replace_program(workspace, "ldconfig", "")
+    return lambda line: shown(f"cd {sources} && unset NINJA && {line}")
+
+
+@pytest.mark.parametrize("document, command", parameters(is_in_sources))
+def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sources):
+    form, line, said, status = next(row for row in IN_SOURCES if re.fullmatch(row[0], command))
+    for program in {"meson": ("meson", "ninja"), "tools/quickstart": ("ninja",)}.get(command.split()[0], ()):
+        need_build_program(program)
+    run = in_sources(re.sub(form, line, command))
+    assert run.returncode == status, run.stdout + run.stderr
+    assert said in run.stdout + run.stderr and "Running 0 tests" not in run.stdout
+
+
 def test_commands_that_set_up_a_build_folder_work(shown, workspace, dry_ninja):
+    for program in ("meson", "ninja"):
+        need_build_program(program)
     sources = workspace.folder / "sources"
     sources.mkdir()
     for path in SOURCE.iterdir():
         if not path.name.startswith("build"):
             (sources / path.name).symlink_to(path)
     found = dict.fromkeys(command for _, command in commands() if sets_up_a_folder(command))
-    assert len(found) >= 3
+    assert any("ninja -C build usable" in command for command in found)
     for command in sorted(found, key=lambda command: not command.startswith("meson setup build")):
-        run = shown(f"cd {sources} && {command}")
+        run = shown(f"cd {sources} && unset NINJA && {command}")
         assert run.returncode == 0, command + run.stdout + run.stderr
         assert "ninja" not in command or "libcuwarden.so" in run.stdout
 
@@ -253,6 +277,7 @@ def test_jq_ends_with_1_if_the_report_has_a_request_that_failed(document, comman
     parameters(lambda line: not any(test(line) for test in HAVE_TESTS)),
 )
 def test_a_command_that_a_document_shows_works(document, command, shown, workspace, live):
+    assert not re.search(r"\b(meson|ninja) ", command), "a form of a command that builds, which has no test"
     line = command.replace("build/cuwarden run -- ./app", "cuwarden run -- ./app")
     if line.startswith("LD_PRELOAD=/path/to/libcuwarden.so "):
         simulated = f"{shimmed.SHIM}:{shimmed.DRIVER}:{shimmed.RUNTIME}"
