@@ -57,6 +57,22 @@ void add_largest_kernel(const model::Device& device, std::string& text) {
           ": " + human_bytes(*bytes) + " for each thread that the device can hold at once\n";
 }
 
+// The driver does not tell how much of a program's managed memory lies on a device. `name`: words
+// for the row `unexplained`, which has `bytes`.
+void add_managed(const model::Report& report, const model::Device& device, const std::string& name,
+                 std::uint64_t bytes, std::string& text) {
+  if (bytes < device.used_bytes.value_or(0) / least_share) return;
+  for (const model::Total& total : report.totals) {
+    if (total.kind != "managed" || total.device != device.device) continue;
+    const std::uint64_t live = total.live_bytes.value_or(0);
+    text += (live == 0 ? "  memory that the driver keeps for managed memory is in \"" + name +
+                             "\"; none of it is live"
+                       : "  the part of managed memory that lies on the GPU is in \"" + name +
+                             "\"; " + human_bytes(live) + " are managed in all") +
+            "\n";
+  }
+}
+
 }  // namespace
 
 std::string account_item_words(const std::string& item) {
@@ -78,13 +94,12 @@ void add_accounts(const IndexedReport& report, const Style& style, std::string& 
       has_context = has_context || item == "context";
       if (item == "local_memory") local_memory = bytes;
     }
-    // Contexts are in `unexplained` unless they have a row of their own.
-    if (has_context) {
-      for (auto& [name, bytes] : rows)
-        if (name == item_names().at("unexplained")) name = "unexplained";
-    }
     if (rows.empty() || total == 0) continue;
     rows.emplace_back("free", device.free_bytes.value_or(0));
+    const auto unexplained = std::ranges::find(rows, item_names().at("unexplained"),
+                                               &std::pair<std::string, std::uint64_t>::first);
+    // Contexts are in `unexplained` unless they have a row of their own.
+    if (unexplained != rows.end() && has_context) unexplained->first = "unexplained";
     const std::uint64_t used = device.used_bytes.value_or(0);
     std::uint64_t told = 0;
     for (const auto& [name, bytes] : rows) told += bytes;
@@ -99,6 +114,8 @@ void add_accounts(const IndexedReport& report, const Style& style, std::string& 
               padded(percent(bytes, total), 8, true) + "\n";
     }
     if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
+    if (unexplained != rows.end())
+      add_managed(*report, device, unexplained->first, unexplained->second, text);
     const std::uint64_t free = device.free_bytes.value_or(0);
     if (told - std::min(told, free) > used) {
       text += style.dim("  the parts add up to " + human_bytes(told - free - used) +

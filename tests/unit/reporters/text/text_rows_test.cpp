@@ -73,6 +73,25 @@ class TextRows : public testing::Test {
   model::Report report;
 };
 
+TEST_F(TextRows, unexplained_memory_may_be_managed_memory) {
+  report.accounts = {{0, std::nullopt, "live_device", 40 * mib},
+                     {0, std::nullopt, "unexplained", 40 * mib}};
+  EXPECT_FALSE(has(text(), "managed")) << text();
+  add_total("managed", 48 * mib, 48 * mib);
+  EXPECT_TRUE(has(text(),
+                  "  the part of managed memory that lies on the GPU is in \"contexts and "
+                  "others\"; 48.0 MiB are managed in all\n"))
+      << text();
+  report.accounts.push_back({0, std::nullopt, "context", 1 * mib});
+  report.totals[0].live_bytes = 0;
+  EXPECT_TRUE(has(text(),
+                  "  memory that the driver keeps for managed memory is in \"unexplained\"; "
+                  "none of it is live\n"))
+      << text();
+  report.accounts[1].bytes = 1 * mib;
+  EXPECT_FALSE(has(text(), "is in \"unexplained\"")) << "too little: " << text();
+}
+
 TEST_F(TextRows, holders_of_the_device_are_told_with_what_is_known_of_them) {
   add_incident("held_by_other_processes");
   model::DeviceProcess old;
