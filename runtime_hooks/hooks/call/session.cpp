@@ -11,7 +11,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       notices(around.notices),
       pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
             memory_pools, notices, around.clock),
-      readings(ledger, real, queries, memory_pools, &pools),
+      readings(ledger, real, queries, memory_pools, &pools, around.clock),
       neighbours(real, around.holders, around.clock),
       implicit(ledger, queries, readings, neighbours),
       sites(ledger, settings.stack_depth, &around.process, settings.python_frames),

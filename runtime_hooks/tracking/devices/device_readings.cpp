@@ -14,8 +14,10 @@
 namespace cuwarden::tracking {
 namespace {
 
-// cuMemGetInfo takes 3 us: at this interval 0.003 % of the run.
-constexpr std::uint64_t reading_interval_ns = 100'000'000;
+// cuMemGetInfo takes 3 us on an H200: at this interval 0.003 % of the run. On other systems it
+// takes milliseconds. So the next reading comes after so many times the last one's length, at
+// least.
+constexpr std::uint64_t reading_interval_ns = 100'000'000, lengths_between_readings = 1000;
 // Reading /proc/self/statm takes about 10 us.
 constexpr std::uint64_t rss_interval_ns = 250'000'000;
 
@@ -81,13 +83,21 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
     if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());
   }
   const bool reading_is_due = is_due(next_reading_ns_, now, reading_interval_ns);
-  next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
-                               next_reading_ns_.load(std::memory_order_relaxed)),
-                      std::memory_order_relaxed);
+  const auto plan_look = [&] {
+    next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
+                                 next_reading_ns_.load(std::memory_order_relaxed)),
+                        std::memory_order_relaxed);
+  };
+  plan_look();
   if (!reading_is_due) return;
   const CurrentContext here = queries_.current_unguarded();
-  if (here.device != no_device)
-    read(here.device, ledger::ReadingAt::last_call, [] { return true; });
+  if (here.device == no_device) return;
+  const std::uint64_t begun_ns = clock_.now_ns();
+  read(here.device, ledger::ReadingAt::last_call, [] { return true; });
+  const std::uint64_t took_ns = clock_.now_ns() - begun_ns;
+  if (took_ns <= reading_interval_ns / lengths_between_readings) return;
+  next_reading_ns_.store(now + took_ns * lengths_between_readings, std::memory_order_relaxed);
+  plan_look();
 }
 
 DeviceReadings::FreeBytes DeviceReadings::read_at_exit(

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
@@ -44,15 +45,17 @@ class DeviceReadings {
   // Devices with this ordinal or a higher one are ignored.
   static constexpr std::int32_t device_limit = LiveContexts::device_limit;
 
-  // `listener` is told of each reading; null: no object is told. All arguments outlive this object.
+  // `listener` is told of each reading; null: no object is told. `clock` measures how long a
+  // reading takes. All arguments outlive this object.
   DeviceReadings(ledger::Writer& ledger, const driver::RealDriver& real,
-                 const DeviceQueries& queries, MemoryPools& memory_pools,
-                 ReadingListener* listener) noexcept
+                 const DeviceQueries& queries, MemoryPools& memory_pools, ReadingListener* listener,
+                 Clock& clock = system_clock) noexcept
       : ledger_(ledger),
         real_(real),
         queries_(queries),
         memory_pools_(memory_pools),
-        listener_(listener) {}
+        listener_(listener),
+        clock_(clock) {}
 
   // Adds a listener that is told of each reading before the constructor's. It outlives this object.
   // To be called before the first reading.
@@ -81,9 +84,9 @@ class DeviceReadings {
   }
 
   // Asks the driver how full the current context's device is, and writes the answer into the
-  // ledger: at most once in 100 ms, over all devices together. Then tells the listener. Also writes
-  // the host memory that the process holds, at most once in 250 ms. `now_ns` is the time since the
-  // process began.
+  // ledger: at most once in 100 ms, over all devices together, and at most for 0.1 % of the time.
+  // Then tells the listener. Also writes the host memory that the process holds, at most once in
+  // 250 ms. `now_ns` is the time since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
@@ -115,6 +118,7 @@ class DeviceReadings {
   MemoryPools& memory_pools_;
   ReadingListener* const listener_;
   ReadingListener* first_listener_ = nullptr;
+  Clock& clock_;  // measures how long a reading takes
   // Nanoseconds from the process's beginning to the time when the next reading is due: the earlier
   // one of `next_reading_ns_` and `next_rss_ns_`.
   std::atomic<std::uint64_t> next_look_ns_{0};
