@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t plausible_bytes = std::int64_t{256} << 20;
 
 bool may_measure(const ExecutionParts& parts, ObjectSpan::When when) {
-  return when == ObjectSpan::When::always ||
+  return (when == ObjectSpan::When::always && !parts.implicit.are_readings_slow()) ||
          (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns()));
 }
 

@@ -74,7 +74,10 @@ class ImplicitMemoryTest : public HooksTest {
 
   // Uses up the time that the session may spend in this process on reading devices. After this, the
   // session does not measure the memory that calls take.
-  void use_up_readings() { session.implicit.reading_took(std::uint64_t{1} << 60); }
+  void use_up_readings() {
+    session.implicit.reading_took(std::uint64_t{1} << 60);
+    session.implicit.reading_took(0);  // the last reading was fast
+  }
   // Loads a module, for which the driver takes `bytes` of the device. Returns the hook's result.
   CUresult load(std::int64_t bytes) {
     takes = bytes;

@@ -346,6 +346,16 @@ TEST_F(ImplicitMemoryTest, a_refusal_for_lack_of_memory_is_an_incident_and_any_o
   EXPECT_EQ(bytes().modules, mib);
 }
 
+TEST_F(ImplicitMemoryTest, slow_readings_are_rationed_for_code_that_is_loaded_too) {
+  use_up_readings();
+  load(3 * mib);
+  EXPECT_EQ(bytes().modules, 3 * mib) << "fast readings are not";
+  session.implicit.reading_took(2'000'000);
+  const int readings = fake.readings;
+  load(5 * mib);
+  EXPECT_EQ(fake.readings, readings);
+}
+
 TEST_F(ImplicitMemoryTest, readings_leave_errno_alone) {
   FakeKernel kernel{4096, "deep"};
   CUcontext context = nullptr;
