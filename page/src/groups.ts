@@ -4,7 +4,7 @@ import type { Page, RawReport } from './data';
 import { h, section } from './dom';
 import { stackList } from './stack_list';
 import { DataTable } from './table';
-import { bytes, count, duration, growthWords, location } from './words';
+import { bytes, count, duration, endedByItself, growthWords, location } from './words';
 
 /**
  * Returns a test of stacks by their number: true if a frame of the stack has the text in its function, file, module or
@@ -54,12 +54,13 @@ function details(page: Page, report: RawReport, at: number): Node {
     stackList(page, groups.stack[at] ?? 0));
 }
 
-/** Returns the section about memory that was not freed, or that is live if the report is a snapshot. */
+/** Returns the section about memory that was not freed; about live memory if the process did not end by itself. */
 export function groupsSection(page: Page, report: RawReport): HTMLElement {
   const { groups } = report;
   const isRunning = report.process.reason === 'running';
+  const isLive = !endedByItself(report.process);
   const table = new DataTable<number>({
-    caption: isRunning ? 'Live memory by call stack' : 'Memory that was not freed, by call stack',
+    caption: isLive ? 'Live memory by call stack' : 'Memory that was not freed, by call stack',
     empty: isRunning ? 'Nothing is allocated.' : 'All recorded memory was freed.',
     sorted: 1,
     columns: [
@@ -88,5 +89,5 @@ export function groupsSection(page: Page, report: RawReport): HTMLElement {
     apart: apartByStack(page, (at) => groups.stack[at] ?? 0),
   });
   table.show(groups.stack.map((_, at) => at));
-  return section('groups', isRunning ? 'Live memory' : 'Not freed', 'A row for each call stack, kind, function and device. Open a row for its stack.', table.element);
+  return section('groups', isLive ? 'Live memory' : 'Not freed', 'A row for each call stack, kind, function and device. Open a row for its stack.', table.element);
 }

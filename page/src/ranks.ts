@@ -70,7 +70,7 @@ export function ranksSection(page: Page, open: (at: number) => void): HTMLElemen
           bar.style.width = `${(peak / most) * 70}px`;
           return h('span', { class: 'withbar' }, bar, bytes(peak));
         } },
-      { title: 'Not freed', number: true, text: (at) => { const report = reports[at]; return report ? bytes(leftOf(report)) : ''; }, order: (at) => { const report = reports[at]; return report ? leftOf(report) : 0; } },
+      { title: 'Live at the end', number: true, text: (at) => { const report = reports[at]; return report ? bytes(leftOf(report)) : ''; }, order: (at) => { const report = reports[at]; return report ? leftOf(report) : 0; } },
       { title: 'End', long: true, text: (at) => reports[at]?.process.ending ?? '' },
       { title: 'Verdict', text: (at) => { const report = reports[at]; return report ? verdictOf(report) : ''; },
         shown: (at) => { const report = reports[at]; const verdict = report ? verdictOf(report) : ''; return h('span', { class: verdict === '' ? '' : verdict === 'rescued' ? 'chip good' : 'chip bad' }, verdict || 'none'); } },

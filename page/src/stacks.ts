@@ -88,7 +88,7 @@ function sourcesOf(page: Page, report: RawReport): Source[] {
   const isRunning = report.process.reason === 'running';
   const all: (Source | null)[] = [
     {
-      value: 'left', text: isRunning ? 'live at that moment' : 'live at the end (not freed)', title: isRunning ? 'live' : 'not freed',
+      value: 'left', text: isRunning ? 'live at that moment' : 'live at the end', title: isRunning ? 'live' : 'live at the end',
       rows: (grouping) => weighted(page, left, grouping),
     },
     groups.lost.some((value) => (value ?? 0) > 0) ? {

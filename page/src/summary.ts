@@ -3,7 +3,7 @@ import { apart } from './apart';
 import type { Notice, Page, RawReport } from './data';
 import { h, section } from './dom';
 import { foldedStack } from './stack_list';
-import { bytes, cut, location } from './words';
+import { bytes, cut, endedByItself, location } from './words';
 
 const tones: Record<Notice['tone'], string> = { bad: 'Look here', warning: 'Note', good: 'All well', plain: '', leak: '' };
 
@@ -70,7 +70,7 @@ function figures(report: RawReport): HTMLElement {
   if (totals.kind.length > 0) add('Peak', bytes(totals.peak_bytes[largest]), `${(totals.kind[largest] ?? '').replace(/_/g, ' ')} memory`);
   const left = report.groups.bytes.reduce<number>((sum, value, at) => sum + (report.groups.set_aside[at] === 0 ? (value ?? 0) : 0), 0);
   const isRunning = report.process.reason === 'running';
-  add(isRunning ? 'Live' : 'Not freed', bytes(left), isRunning ? 'at that moment' : 'at the end');
+  add(endedByItself(report.process) ? 'Not freed' : 'Live', bytes(left), isRunning ? 'at that moment' : 'at the end');
   devices.device.forEach((device, at) => {
     if (devices.used[at] !== null) add(`GPU ${device}`, bytes(devices.used[at]), `of ${bytes(devices.total[at])} in use ${devices.at[at] === 'exit' ? 'at the end' : 'when read last'}`);
   });

@@ -9,6 +9,14 @@ export function own<Value>(record: Record<string, Value>, key: string): Value | 
   return Object.hasOwn(record, key) ? record[key] : undefined;
 }
 
+/**
+ * True if the process ended by itself. False if it was killed or aborted, if it still ran, or if nothing shows how it
+ * ended: it may have needed its live memory.
+ */
+export function endedByItself(process: ProcessFacts): boolean {
+  return ['exit', '_exit', 'quick_exit'].includes(process.reason ?? '');
+}
+
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /** Returns a number of bytes as text, such as "1.5 GiB"; "unknown" for null. */

@@ -201,9 +201,8 @@ std::string MergedText::leaks_of(const model::MergedProcess& process) const {
                          : style_.green("no leaks");
   const std::string amount =
       human_bytes(process.leak_bytes.value_or(0)) + " in " + allocations(count);
-  const std::string reason = process.end_reason.value_or("");
-  if (reason == "running") return amount + " allocated";
-  return amount + style_.red(is_end_at_work(process.end_reason) ? " not freed" : " leaked");
+  if (process.end_reason == "running") return amount + " still allocated";
+  return amount + style_.red(is_end_at_work(process.end_reason) ? " still allocated" : " leaked");
 }
 
 std::string MergedText::peak_of(const model::MergedProcess& process) const {
@@ -299,7 +298,7 @@ std::string MergedText::common_leaks(std::size_t top) const {
     if (leak.processes.value_or(0) > 1) common.push_back(&leak);
   if (common.empty()) return "";
   const IndexedReport stacks(leaks_of_merged(report_));
-  std::string text = style_.bold("NOT FREED IN SEVERAL PROCESSES") + "\n";
+  std::string text = style_.bold("LIVE MEMORY IN SEVERAL PROCESSES") + "\n";
   const std::size_t shown = top == 0 ? common.size() : std::min(top, common.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const model::MergedLeak& leak = *common[i];
@@ -337,7 +336,7 @@ std::string MergedText::leaks_of(const LeakingStep& step) const {
 std::string MergedText::named_steps(std::size_t top) const {
   const std::vector<LeakingStep> steps = leaking_steps(report_);
   if (steps.empty()) return "";
-  std::string text = style_.bold("NOT FREED, BY NAMED STEP") + "\n";
+  std::string text = style_.bold("LIVE MEMORY BY NAMED STEP") + "\n";
   const std::size_t shown = top == 0 ? steps.size() : std::min(top, steps.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const LeakingStep& step = steps[i];

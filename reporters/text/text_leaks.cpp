@@ -244,7 +244,7 @@ void add_leaks_headline(const IndexedReport& report, const Style& style, std::st
   if (was_running(report))
     text += style.bold("STILL ALLOCATED") + ": " + sum + "\n";
   else if (was_at_work(report))
-    text += style.red("NOT FREED") + ": " + sum +
+    text += style.red("STILL ALLOCATED") + ": " + sum +
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   else
     text += style.red("LEAKS") + ": " + sum + " never freed\n";

@@ -36,9 +36,9 @@ void add_blocks(const IndexedReport&, const TextOptions&, const Style&, std::str
 // Adds to `text` the section about memory that was not freed: a line with the sum, then the groups
 // of allocations that were not freed. The options say which groups are shown, and how they are put
 // together.
-// The line with the sum begins with LEAKS. If the process was killed or aborted, it begins with NOT
-// FREED; if it was still running, with STILL ALLOCATED. A second line says if none of the memory is
-// known to be lost or to grow. If there is no such memory, one line says that all was freed, or
+// The line with the sum begins with LEAKS. It begins with STILL ALLOCATED if the process was still
+// running, was killed or aborted, or its end is unknown. A second line says if none of the memory
+// is known to be lost or to grow. If there is no such memory, one line says that all was freed, or
 // that no allocation was recorded. This line is left out if the given headline is the same. `done`:
 // is called for each row, at most passes_of_leaks times as often as the table `leak_groups` has
 // rows.

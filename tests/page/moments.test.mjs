@@ -361,3 +361,13 @@ test('memory that is neither lost nor grows is headed as alive at the exit, and 
   const lost = await titles('lost');
   assert.ok(lost.some((title) => title.startsWith('LEAKS: ')) && !lost.some((title) => title.startsWith('ALIVE')), lost.join('; '));
 });
+
+test('memory of a process that was killed is called live, not left behind', async () => {
+  const report = read(crowded);
+  Object.assign(report.process, { end_reason: 'signal', exit_status: null, signal: 9 });
+  await withPage(exported('killed', write('killed.json', report)), {}, async (page) => {
+    assert.ok((await page.locator('#summary .figures dt').allInnerTexts()).includes('Live'));
+    assert.equal(await page.locator('#groups h2').innerText(), 'Live memory');
+    assert.ok((await page.locator('#summary .title').allInnerTexts()).some((title) => title.includes('STILL ALLOCATED: ')));
+  });
+});

@@ -159,11 +159,12 @@ std::optional<Headline> headline_of_leaks(const IndexedReport& report, RowDone d
   if (!line || rank_of_leak(line->sum) > 2) return std::nullopt;
   const model::LeakGroup& group = line->sum;
   const std::uint64_t count = group.count.value_or(0), lost = group.lost_count.value_or(0);
-  Headline headline{.gravity = Gravity::alarm, .title = lost != 0 ? "LEAK" : "GROWING MEMORY"};
+  Headline headline{.gravity = Gravity::alarm,
+                    .title = lost != 0 ? "LOST MEMORY" : "GROWING MEMORY"};
   if (lost != 0) {
     const std::string all = counted(count, group.kind);
     headline.sentence =
-        ": " + human_bytes(group.lost_bytes.value_or(0)) + " lost: " +
+        ": " + human_bytes(group.lost_bytes.value_or(0)) + " in " +
         made_words(report, *line, lost < count ? human_count(lost) + " of " + all : all);
     headline.advice = advice_on_lost(report, *line, done);
   } else {

@@ -188,7 +188,7 @@ def test_a_ledger_that_was_left_behind_is_shown_as_its_report(cuwarden, workspac
     done = cuwarden("report", ledger)
     assert done.returncode == 0
     assert "killed" in done.stdout or "not seen" in done.stdout
-    assert "NOT FREED: 3.0 MiB in 3 allocations when the process ended" in done.stdout
+    assert "STILL ALLOCATED: 3.0 MiB in 3 allocations when the process ended" in done.stdout
     assert not ledger.exists()
     (line,) = done.stderr.splitlines()
     assert line.startswith("report: ") and "the ledger, which is removed" in line
@@ -201,7 +201,7 @@ def test_a_ledger_whose_report_was_written_leads_to_that_report(cuwarden, worksp
     (ledger,) = run.ledgers
     done = cuwarden("report", ledger)
     assert done.returncode == 0
-    assert "NOT FREED" in done.stdout
+    assert "STILL ALLOCATED" in done.stdout
     assert str(run.report_files[0]) in done.stderr
 
 

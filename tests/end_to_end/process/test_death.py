@@ -188,7 +188,7 @@ def test_run_has_the_report_of_a_program_that_a_signal_killed(workspace, how):
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
     told = report["process"]
     assert (told["end_reason"], told["signal"]) == ("signal", FATAL[how])
-    assert "NOT FREED: 6.0 MiB in 2 allocations when the process ended" in done.stderr
+    assert "STILL ALLOCATED: 6.0 MiB in 2 allocations when the process ended" in done.stderr
     assert list(workspace.ledger.iterdir()) == []
 
 

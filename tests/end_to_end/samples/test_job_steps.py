@@ -167,7 +167,7 @@ def test_the_view_of_a_folder_says_which_rank_was_refused_first(workspace, tmp_p
     assert lines[1].startswith(f"  ranks {followers[0]}, {followers[1]} followed within ")
     others = [f"rank {other} " for other in reports if other != rank]
     assert all(name in lines[2] for name in others) and f"by: rank {rank} itself " in lines[2]
-    assert "NOT FREED IN SEVERAL PROCESSES" in lines
+    assert "LIVE MEMORY IN SEVERAL PROCESSES" in lines
 
 
 def test_unlisted_ranks_are_unlisted_owners(workspace, tmp_path):

@@ -114,6 +114,15 @@ TEST(MergedTexts, have_a_line_for_each_process_with_its_peak_and_verdicts) {
   EXPECT_TRUE(has(text_of(ranks), "; 2 requests were refused: device_full_own\n"));
 }
 
+TEST(MergedTexts, say_that_memory_of_a_killed_process_was_still_allocated) {
+  std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 4 * mib)};
+  for (const char* const reason : {"signal", "abort", "running"}) {
+    ranks[0].process.end_reason = reason;
+    EXPECT_TRUE(has(text_of(ranks), ": 4.0 MiB in 1 allocation still allocated; peak"))
+        << text_of(ranks);
+  }
+}
+
 TEST(MergedTexts, name_the_report_to_read_first) {
   std::vector<model::Report> ranks = {rank(0, "a", "GPU-1", 2 * mib),
                                       rank(1, "a", "GPU-2", 4 * mib)};
@@ -173,7 +182,7 @@ TEST(MergedTexts, name_the_steps_whose_memory_was_not_freed_and_their_processes)
   ranks[1].leak_groups[1].named_steps = {{"test_b", 1, 8 * mib}};
   const std::string text = text_of(ranks);
   EXPECT_TRUE(has(text,
-                  "NOT FREED, BY NAMED STEP\n"
+                  "LIVE MEMORY BY NAMED STEP\n"
                   " 1. test_b in rank 1: 13.0 MiB in 4 allocations\n"
                   "       at cache.cpp:41 in Cache::insert(Key), and in 1 more leak\n"
                   " 2. test_a in rank 0, rank 1: 7.0 MiB in 2 allocations\n"

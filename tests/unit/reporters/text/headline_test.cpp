@@ -142,13 +142,14 @@ TEST_F(HeadlineTest, names_the_line_of_lost_memory_before_larger_memory_that_gro
   model::LeakGroup& lost = add_leak("device", 2, "insert");
   lost.lost_count = 2;
   lost.lost_bytes = 2 * mib;
-  EXPECT_EQ(headline().line(),
-            "LEAK: 2.0 MiB lost: 2 allocations of device memory (GPU 0), made at cache.cpp:41 in "
-            "insert");
+  EXPECT_EQ(
+      headline().line(),
+      "LOST MEMORY: 2.0 MiB in 2 allocations of device memory (GPU 0), made at cache.cpp:41 in "
+      "insert");
   EXPECT_FALSE(headline().advice.empty());
   report.leak_groups.back().lost_count = 1;
   report.leak_groups.back().lost_bytes = mib;
-  EXPECT_TRUE(headline().line().starts_with("LEAK: 1.0 MiB lost: 1 of 2 allocations of "))
+  EXPECT_TRUE(headline().line().starts_with("LOST MEMORY: 1.0 MiB in 1 of 2 allocations of "))
       << headline().line();
 }
 
@@ -165,15 +166,16 @@ TEST_F(HeadlineTest, sums_up_what_one_line_has_lost_by_whatever_stacks) {
   model::LeakGroup& larger = add_leak("device", 5, "load");
   larger.lost_count = 5;
   larger.lost_bytes = 5 * mib;
-  EXPECT_EQ(headline().line(),
-            "LEAK: 6.0 MiB lost: 6 allocations of device memory (GPU 0), made at cache.cpp:41 in "
-            "insert, by 3 call stacks");
+  EXPECT_EQ(
+      headline().line(),
+      "LOST MEMORY: 6.0 MiB in 6 allocations of device memory (GPU 0), made at cache.cpp:41 in "
+      "insert, by 3 call stacks");
   EXPECT_EQ(headline().advice,
             "look for the path that skips cudaFree, since 6 of 12 made there were freed");
   // Memory of the line that is not lost is not counted among the lost.
   report.leak_groups.front().lost_count.reset();
   report.leak_groups.front().lost_bytes.reset();
-  EXPECT_TRUE(headline().line().starts_with("LEAK: 5.0 MiB lost: 5 ")) << headline().line();
+  EXPECT_TRUE(headline().line().starts_with("LOST MEMORY: 5.0 MiB in 5 ")) << headline().line();
 }
 
 TEST_F(HeadlineTest, sums_up_only_what_grows_of_a_line_whose_memory_grows) {
@@ -242,7 +244,7 @@ TEST_F(HeadlineTest, rescued_requests_come_behind_a_leak) {
             "RESCUED: cuwarden served 3 requests that the driver had refused for lack of memory; "
             "the program saw no failure");
   add_leak("device", 1, "insert").lost_count = 1;
-  EXPECT_EQ(headline().title, "LEAK");
+  EXPECT_EQ(headline().title, "LOST MEMORY");
 }
 
 TEST_F(HeadlineTest, memory_that_grows_comes_before_a_loss_of_a_hundredth) {
@@ -250,7 +252,7 @@ TEST_F(HeadlineTest, memory_that_grows_comes_before_a_loss_of_a_hundredth) {
   model::LeakGroup& lost = add_leak("device", 3, "insert");
   lost.lost_count = 1;
   lost.lost_bytes = mib;
-  EXPECT_EQ(headline().title, "LEAK");
+  EXPECT_EQ(headline().title, "LOST MEMORY");
   report.leak_groups.front().bytes = 300 * mib;
   EXPECT_EQ(headline().title, "GROWING MEMORY");
 }
