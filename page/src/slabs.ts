@@ -28,7 +28,7 @@ function addressText(map: SlabMap, page: number): string {
   return `0x${(BigInt(page) * BigInt(map.page_bytes)).toString(16)}`;
 }
 
-/** Returns the stacks with most live pieces in the slab at this index of the map, most first; empty: unknown. */
+/** Returns the stacks with the most live pieces in the slab at this index of the map, most first; empty: unknown. */
 function stacksOf(map: SlabMap, at: number): number[] {
   return map.sets[map.set[at] ?? 0] ?? [];
 }
@@ -41,11 +41,11 @@ function showStacks(page: Page, report: RawReport, map: SlabMap, at: number, hol
   const slab = pagesOf(map)[at] ?? 0;
   const address = addressText(map, slab);
   let stacks = stacksOf(map, at);
-  let words = `Call stacks with most live pieces in the slab at ${address}:`;
+  let words = `Call stacks with the most live pieces in the slab at ${address}:`;
   if (map.moment === 'worst') {
     const end = report.slabs.find((other) => other.moment === 'end' && other.device === map.device && other.page_bytes === map.page_bytes);
     stacks = end ? stacksOf(end, pagesOf(end).indexOf(slab)) : [];
-    words = `Call stacks that had most live pieces in the slab at ${address} at the end:`;
+    words = `Call stacks that had the most live pieces in the slab at ${address} at the end:`;
   }
   if (stacks.length === 0) words = `The report names no call stack for the slab at ${address}.`;
   const titles = stacks.map((stack) => location(page.usersFrame(stack)));

@@ -141,7 +141,7 @@ test('a slab at the worst moment lists the stacks that it has at the end', async
       const stacks = atTheEnd.get(worst[at].address) ?? [];
       await checkStacks(page, report, stacks);
       assert.match(await page.locator('#slabs .slab-stacks').innerText(),
-        stacks.length === 0 ? /names no call stack for the slab/ : /that had most live pieces in the slab at 0x[0-9a-f]+ at the end/);
+        stacks.length === 0 ? /names no call stack for the slab/ : /that had the most live pieces in the slab at 0x[0-9a-f]+ at the end/);
       found += stacks.length;
     }
     assert.ok(found > 0, 'no slab of the worst moment is there at the end');
