@@ -29,7 +29,7 @@ const std::map<std::string, std::string>& item_names() {
       {"pool", "free in pool's pages"},
       {"mempool_idle", "idle in pools"},
       {"context", "context"},
-      {"modules", "code (modules)"},
+      {"modules", "code"},
       {"streams", "streams"},
       {"graphs", "executable graphs"},
       {"libraries", "code of libraries"},
