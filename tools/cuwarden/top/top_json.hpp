@@ -48,8 +48,10 @@ struct ProcessRow {
 // A device that a process has used, with the last reading of the device's memory in the process's
 // ledger. The shim asks the driver for a reading near recorded calls.
 struct DeviceRow {
-  std::int64_t pid = 0;       // id of the process, in the pid namespace of this command
-  model::MaybeId device;      // CUDA ordinal of the device in the process, from 0
+  std::int64_t pid = 0;  // id of the process, in the pid namespace of this command
+  // CUDA ordinal of the device in the process, from 0. Null: the process's ledger is damaged, and
+  // the ordinal in it is negative.
+  model::MaybeId device;
   model::Text name;           // name of the device's model; null: unknown
   model::Figure total_bytes;  // size of the device; null: the ledger has no reading
   // Bytes of the device that all processes together used at the last reading; null: the ledger has
