@@ -103,6 +103,48 @@ def test_the_report_of_many_stacks_takes_little_memory(many_stacks):
     assert many_stacks.extra_rss_bytes <= STACKS * (200 << 20) / 100_000 + (16 << 20)
 
 
+# --- host memory and disk space while a process runs
+
+
+def taken(workspace, stacks, each, shim):
+    """Returns (resident memory of the process, size of its ledger on disk), in bytes."""
+    child = subprocess.Popen(
+        [program("many_stacks"), str(stacks), str(each)],
+        env=workspace.environment(shim=shim),
+        cwd=workspace.work,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    facts = json.loads(child.stdout.readline())
+    disk_bytes = sum(path.stat().st_blocks * 512 for path in workspace.ledger.iterdir())
+    child.communicate()
+    assert child.returncode == 0
+    return facts["rss_kb"] * 1024, disk_bytes
+
+
+def test_recording_takes_little_memory_and_disk(workspace):
+    """Prints the figures of docs/benchmarks.md. The bounds are about twice as large."""
+
+    def added(stacks, each):
+        bare_bytes, _ = taken(workspace, stacks, each, shim=False)
+        rss_bytes, disk_bytes = taken(workspace, stacks, each, shim=True)
+        return rss_bytes - bare_bytes, disk_bytes
+
+    small = added(1, 1)
+    allocations = 200_000
+    of_allocation = [(many - few) / allocations for many, few in zip(added(1, allocations), small, strict=True)]
+    of_stack = [(many - few) / STACKS for many, few in zip(added(STACKS, 1), small, strict=True)]
+    print(
+        f"small program: {small[0] / (1 << 20):.1f} MiB of host memory, {small[1] >> 10} KiB on disk; "
+        f"a live allocation: {of_allocation[0]:.0f} B, {of_allocation[1]:.0f} B; "
+        f"a call stack with one: {of_stack[0]:.0f} B, {of_stack[1]:.0f} B"
+    )
+    assert small[0] < 8 << 20 and small[1] < 512 << 10
+    assert of_allocation[0] < 170 and of_allocation[1] < 130
+    assert of_stack[0] < 1500 and of_stack[1] < 1150
+
+
 # --- debug information
 
 

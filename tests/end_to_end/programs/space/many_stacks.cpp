@@ -1,7 +1,7 @@
-// many_stacks COUNT: makes one live allocation from each of COUNT (at most 2^24) different stacks
-// of 30 frames and more. Each level calls the next from one of two call sites, by the bits of a
-// number. The program prints the resources that it has used, and ends when its standard input ends.
-// The costs from then on are those of the report.
+// many_stacks COUNT [EACH]: makes EACH live allocations (1 by default) from each of COUNT (at most
+// 2^24) different stacks of 30 frames and more. Each level calls the next from one of two call
+// sites, by the bits of a number. The program prints the resources that it has used, and ends when
+// its standard input ends. The costs from then on are those of the report.
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,10 +15,15 @@ namespace {
 
 constexpr int levels = 24;
 
+unsigned allocations_of_stack = 1;
+
 [[gnu::noinline]] int descend(int level, unsigned bits) {
   if (level == 0) {
+    int result = 0;
     void* memory = nullptr;
-    return static_cast<int>(cudaMalloc(&memory, 256));
+    for (unsigned i = 0; i < allocations_of_stack && result == 0; ++i)
+      result = static_cast<int>(cudaMalloc(&memory, 256));
+    return result;
   }
   int result = 0;
   if ((bits & 1) != 0) {
@@ -50,6 +55,7 @@ long begin_peak_anew() {
 
 int main(int argc, char** argv) {
   const unsigned count = argc > 1 ? static_cast<unsigned>(std::atoi(argv[1])) : 1000;
+  if (argc > 2) allocations_of_stack = static_cast<unsigned>(std::atoi(argv[2]));
   for (unsigned i = 0; i < count; ++i) {
     if (const int result = descend(levels, i); result != 0) {
       std::printf("error %d\n", result);
