@@ -86,6 +86,30 @@ def test_a_second_file_with_the_same_report_is_named_and_fails_merge_alone(cuwar
         assert result.stdout.count("rank") == alone[name].stdout.count("rank")
 
 
+@pytest.mark.parametrize("name", ["a.json", "z.json"])
+def test_an_original_counts_rather_than_its_redacted_copy(cuwarden, ranks, name):
+    statuses = {"report": 0, "export": 0, "merge": 2}
+    words = {"report": ("report",), "export": ("export", "--format", "jsonl"), "merge": ("merge",)}
+    alone = {verb: cuwarden(*words[verb], ranks) for verb in words}
+    assert cuwarden("report", "--redact", ranks / "rank0003.json", "-o", ranks / name).returncode == 0
+    for verb, status in statuses.items():
+        result = cuwarden(*words[verb], ranks)
+        assert result.returncode == status and alone[verb].returncode == 0, result.stderr
+        assert f"{name}: a redacted copy of " in result.stderr and result.stderr.count("\n") == 1, result.stderr
+        assert "rank0003.json" in result.stdout and name not in result.stdout
+        assert result.stdout.count("rank") == alone[verb].stdout.count("rank")
+
+
+def test_a_redacted_copy_counts_if_its_original_cannot_be_read(cuwarden, ranks):
+    original = ranks / "rank0003.json"
+    assert cuwarden("report", "--redact", original, "-o", ranks / "a.json").returncode == 0
+    text = original.read_text()
+    original.write_text(text[: len(text) * 9 // 10])
+    result = cuwarden("export", "--format", "jsonl", ranks)
+    assert result.returncode == 2 and "rank0003.json" in result.stderr and one_line(result.stderr)
+    assert "a.json" in result.stdout
+
+
 def test_an_earlier_report_counts_if_the_later_one_cannot_be_read(cuwarden, snapshot_and_final_report, ranks):
     snapshot, final = snapshot_and_final_report
     text = final.read_text()

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "runtime_hooks/core/files/open_file.hpp"
@@ -16,6 +15,12 @@ namespace {
 // Returns the moment of a report with this reason of the process's end, which was at `end_ns`.
 ReportMoment moment_at_end(const model::Text& end_reason, model::Figure end_ns) {
   return {end_reason != "running", end_ns.value_or(0)};
+}
+
+// True if `report` counts rather than `other`, a report of the same process.
+bool is_preferred(const FoundReport& report, const FoundReport& other) {
+  if (report.moment != other.moment) return report.moment > other.moment;
+  return report.has_host && !other.has_host;
 }
 
 }  // namespace
@@ -41,6 +46,7 @@ bool ReportsByProcess::add(FoundReport report) {
 
 void ReportsByProcess::add(FoundReport report, const ReportHead& head) {
   report.moment = {!head.running, head.end_ns};
+  report.has_host = !head.host.empty();
   const ProcessIdentity process{model::text_or_null(head.host),
                                 head.pid == 0 ? model::Figure() : head.pid, head.start,
                                 head.program};
@@ -51,9 +57,7 @@ void ReportsByProcess::add(FoundReport report, const ReportHead& head) {
     return;
   }
   std::vector<FoundReport>& of_process = processes_[*known];
-  const auto later =
-      std::ranges::upper_bound(of_process, report.moment, std::greater(), &FoundReport::moment);
-  of_process.insert(later, std::move(report));
+  of_process.insert(std::ranges::upper_bound(of_process, report, is_preferred), std::move(report));
 }
 
 void ReportsByProcess::each(
@@ -70,6 +74,8 @@ void ReportsByProcess::each(
 }
 
 std::string line_about_left_out(const FoundReport& report, const FoundReport& counted) {
+  if (report.moment == counted.moment && !report.has_host && counted.has_host)
+    return report.name + ": a redacted copy of " + counted.name + "; only the original counts";
   if (report.moment == counted.moment)
     return report.name + ": the same report as " + counted.name + "; it counts once";
   return report.name + ": an earlier report of the process of " + counted.name +

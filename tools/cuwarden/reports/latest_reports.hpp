@@ -39,10 +39,14 @@ struct FoundReport {
   std::string path;       // path of the report's file; "-": standard input
   std::string name;       // name of the report's file for messages and tables
   ReportMoment moment{};  // moment at which the report was made; ReportsByProcess::add() sets it
+  // True if the report names the host of its process, which no redacted copy does;
+  // ReportsByProcess::add() sets it.
+  bool has_host = false;
 };
 
 // Files with reports, grouped by their process. Of several reports of one process, the latest one
-// that can be read counts.
+// that can be read counts. Of several reports of one moment, an original is preferred to redacted
+// copies.
 class ReportsByProcess {
  public:
   // Adds a report's file to the files of its process, which the head of the file names. Returns
@@ -56,16 +60,17 @@ class ReportsByProcess {
   // Returns the number of processes. Each file without a known process counts as one.
   std::size_t size() const { return processes_.size(); }
 
-  // Calls read(report) with the latest report of each process, in the order in which the processes
-  // were added. If `read` returns false, because the report cannot be read, calls it with the next
-  // earlier report. Then calls left_out(report, counted) for each report that is earlier than the
-  // one that was read, `counted`.
+  // Calls read(report) with the preferred report of each process, in the order in which the
+  // processes were added. If `read` returns false, because the report cannot be read, calls it with
+  // the next one. Then calls left_out(report, counted) for each report behind the one that was
+  // read, `counted`.
   void each(
       FunctionRef<bool(const FoundReport&)> read,
       FunctionRef<void(const FoundReport& report, const FoundReport& counted)> left_out) const;
 
  private:
-  // Reports of each process, the latest one first.
+  // Reports of each process, the preferred one first: by moment, the latest first, and then
+  // originals before redacted copies.
   std::vector<std::vector<FoundReport>> processes_;
   KnownProcesses known_;  // facts of the processes, with their indexes in processes_
 };
