@@ -116,6 +116,39 @@ TEST(ProgressOnATerminal, makes_way_for_other_output) {
   EXPECT_NE(written.find(" left\r\033[Ka line"), std::string::npos) << written;
 }
 
+TEST(ProgressOnATerminal, is_shown_once_pieces_of_work_have_taken_a_second_together) {
+  TerminalAsStandardError terminal;
+  ManualClock clock;
+  {
+    Progress progress("reading", 4, Progress::Unit::things, clock);
+    clock.advance(second_ns * 2 / 5);
+    progress.done(3);
+  }
+  clock.advance(second_ns / 5);
+  {
+    Progress progress("merging", 4, Progress::Unit::things, clock);
+    clock.advance(second_ns * 2 / 5);
+    progress.done(2);
+  }
+  EXPECT_EQ(terminal.written(), "\r\033[Kmerging: 2 of 4, about 0 s left\r\033[K\r");
+}
+
+TEST(ProgressOnATerminal, is_not_shown_early_after_a_wait_or_after_other_output) {
+  TerminalAsStandardError terminal;
+  ManualClock clock;
+  const auto work = [&] {
+    Progress progress("reading", 4, Progress::Unit::things, clock);
+    clock.advance(second_ns * 3 / 5);
+    progress.done(3);
+  };
+  work();
+  clock.advance(second_ns);
+  work();
+  hide_progress();  // as before other output
+  work();
+  EXPECT_EQ(terminal.written(), "\r");
+}
+
 TEST(ProgressOnATerminal, begins_anew_with_each_stage_of_the_work) {
   TerminalAsStandardError terminal;
   ManualClock clock;

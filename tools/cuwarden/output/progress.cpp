@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -19,6 +20,16 @@ namespace {
 std::atomic<bool> is_shown = false;
 bool is_forbidden = false;  // true after forbid_progress()
 
+// Longest silence that needs no line of progress, in nanoseconds.
+constexpr std::uint64_t unnoticed_ns = 1'000'000'000;
+// True if the terminal has got output since the last piece of work began. A signal handler sets it.
+std::atomic<bool> has_output = true;
+// Time at which the present silence began, in nanoseconds: the command has worked since then, but
+// the terminal has got nothing.
+std::uint64_t silent_since_ns = 0;
+// Time at which the last piece of work was still done, in nanoseconds; 0: none has begun.
+std::uint64_t worked_until_ns = 0;
+
 // Writes controls or a line to the terminal. A failure is ignored, since the line is not needed.
 void write_to_terminal(std::string_view text) noexcept {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
@@ -27,6 +38,13 @@ void write_to_terminal(std::string_view text) noexcept {
 bool is_on_terminal() {
   const char* const terminal = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+// Takes the line of progress away, if one is shown.
+void take_away() noexcept {
+  if (!is_shown.exchange(false)) return;
+  has_output = true;
+  write_to_terminal("\r\033[K");
 }
 
 std::size_t columns_of_terminal() {
@@ -55,14 +73,24 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
 }
 
 Progress::Progress(std::string what, std::size_t all, Unit unit, Clock& clock)
-    : what_(std::move(what)), all_(all), unit_(unit), clock_(clock), begun_ns_(clock.now_ns()) {}
+    : what_(std::move(what)), all_(all), unit_(unit), clock_(clock), begun_ns_(clock.now_ns()) {
+  // A silence goes on from one piece of work to the next, unless the command waits between them.
+  const bool goes_on = begun_ns_ >= worked_until_ns && begun_ns_ - worked_until_ns < unnoticed_ns;
+  if (has_output.exchange(false) || is_shown || !goes_on) silent_since_ns = begun_ns_;
+  worked_until_ns = begun_ns_;
+}
 
-Progress::~Progress() { hide_progress(); }
+Progress::~Progress() {
+  worked_until_ns = clock_.now_ns();
+  take_away();
+}
 
 void Progress::done(std::size_t done) {
-  constexpr std::uint64_t unnoticed_ns = 1'000'000'000, pause_ns = 200'000'000;
+  constexpr std::uint64_t pause_ns = 200'000'000;
   const std::uint64_t now_ns = clock_.now_ns(), taken_ns = now_ns - begun_ns_;
-  if (is_forbidden || taken_ns < unnoticed_ns || now_ns - drawn_ns_ < pause_ns || !is_on_terminal())
+  worked_until_ns = now_ns;
+  if (is_forbidden || now_ns - std::min(begun_ns_, silent_since_ns) < unnoticed_ns ||
+      now_ns - drawn_ns_ < pause_ns || !is_on_terminal())
     return;
   drawn_ns_ = now_ns;
   const std::string line =
@@ -90,8 +118,8 @@ void StagedProgress::done(const char* what, std::size_t done, std::size_t all) {
 void forbid_progress() noexcept { is_forbidden = true; }
 
 void hide_progress() noexcept {
-  if (!is_shown.exchange(false)) return;
-  write_to_terminal("\r\033[K");
+  has_output = true;
+  take_away();
 }
 
 }  // namespace cuwarden

@@ -14,6 +14,7 @@ namespace cuwarden {
 
 // Shows the progress of one piece of work while the object lives. The line appears on standard
 // error once the work has taken a second, if standard error is a terminal and TERM is not "dumb".
+// Pieces of work that follow each other within a second count together until a line appears.
 // Other output of the command (command_output.hpp) takes the line away first. Objects may be
 // nested: the innermost one is shown, and the outer one again after it. The command has one thread.
 class Progress {
