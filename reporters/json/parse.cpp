@@ -36,7 +36,7 @@ model::ProofValue proof_value(const Json& json) {
   return std::monostate();
 }
 
-Complaint parse_object(const Json& json, const model::Type& type, void* object) {
+Complaint parse_object(const Json& json, const model::Type& type, void* object, RowDone done) {
   if (!json.is_object()) return " is no object";
   std::array<void*, model::most_fields> addresses;
   type.find_fields(object, addresses.data());
@@ -50,29 +50,31 @@ Complaint parse_object(const Json& json, const model::Type& type, void* object) 
       continue;
     }
     expected = std::next(found);
-    if (const auto wrong = parse(*found, *field.type, addresses[i]))
+    if (const auto wrong = parse(*found, *field.type, addresses[i], done))
       return "." + std::string(field.name) + *wrong;
   }
   return std::nullopt;
 }
 
-Complaint parse_list(const Json& json, const model::Type& type, void* list) {
+Complaint parse_list(const Json& json, const model::Type& type, void* list, RowDone done) {
   if (!json.is_array())
     return type.element->kind == model::TypeKind::object ? " is no table" : " is no list";
   void* first = nullptr;
   if (!type.renew(list, json.size()))
     return " has not " + std::to_string(type.elements(list, first)) + " entries";
   type.elements(list, first);
-  for (std::size_t i = 0; i < json.size(); ++i)
+  for (std::size_t i = 0; i < json.size(); ++i) {
     if (const auto wrong =
             parse(json[i], *type.element, static_cast<std::byte*>(first) + i * type.element->size))
       return "[" + std::to_string(i) + "]" + *wrong;
+    done();
+  }
   return std::nullopt;
 }
 
 }  // namespace
 
-Complaint parse(const Json& json, const model::Type& type, void* value) {
+Complaint parse(const Json& json, const model::Type& type, void* value, RowDone done) {
   switch (type.kind) {
     case model::TypeKind::flag:
       if (json.is_boolean()) *static_cast<bool*>(value) = json.get<bool>();
@@ -95,12 +97,12 @@ Complaint parse(const Json& json, const model::Type& type, void* value) {
       void* content = nullptr;
       type.renew(value, 1);
       type.elements(value, content);
-      return parse(json, *type.element, content);
+      return parse(json, *type.element, content, done);
     }
     case model::TypeKind::list:
-      return parse_list(json, type, value);
+      return parse_list(json, type, value, done);
     case model::TypeKind::object:
-      return parse_object(json, type, value);
+      return parse_object(json, type, value, done);
   }
   return std::nullopt;
 }

@@ -56,10 +56,12 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
 std::optional<model::Report> parse_report(std::string_view content, const std::string& path,
                                           std::string& error, Json* json, ReadBytes read) {
   RowsOfTables rows;
-  // The text is read twice.
-  const auto first = [&](std::size_t bytes) { read(bytes / 2, content.size()); };
-  const auto second = [&](std::size_t bytes) {
-    read((content.size() + bytes) / 2, content.size());
+  // The text is read twice. The JSON that is made of it, if the caller wants it, is passed over.
+  const std::size_t size = content.size(), passes = json == nullptr ? 2 : 3;
+  const auto first = [&](std::size_t bytes) { read(bytes / passes, size); };
+  const auto second = [&](std::size_t bytes) { read((size + bytes) / passes, size); };
+  const auto third = [&](std::size_t done, std::size_t all) {
+    if (json != nullptr && all != 0) read((2 * size + size * done / all) / passes, size);
   };
   if (const WrongOutline wrong = wrong_outline(content, largest_tree, first, &rows);
       !wrong.reason.empty()) {
@@ -93,7 +95,10 @@ std::optional<model::Report> parse_report(std::string_view content, const std::s
   }
   std::optional<model::Report> report(std::in_place);
   Complaint wrong = std::move(parsed.wrong);
-  if (!wrong) wrong = parse(root, *report);
+  std::size_t all_rows = 0;
+  for (const auto& [table, count] : rows) all_rows += count;
+  RowProgress done(all_rows, 1, third);
+  if (!wrong) wrong = parse(root, *report, done);
   if (wrong) {
     error = path + ": a damaged report (" + wrong->substr(wrong->find_first_not_of('.')) +
             "); have it written again, or use a copy";

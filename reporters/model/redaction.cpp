@@ -65,16 +65,36 @@ void each_text(AnyValue value, bool in_sentence,
   }
 }
 
+// Calls visit(field, value) for each row of the report's tables and for each of its other fields,
+// with the field of the report. Calls done() after each row.
+void each_part(AnyValue report, FunctionRef<void(const model::Field&, AnyValue)> visit,
+               RowDone done) {
+  report.each_field([&](const model::Field& field, AnyValue part) {
+    if (part.kind() != TypeKind::list) return visit(field, part);
+    part.each_element([&](AnyValue row) {
+      visit(field, row);
+      done();
+    });
+  });
+}
+
 class Redaction {
  public:
-  explicit Redaction(const model::Report& report) {
+  // Finds the names to take out, which takes one pass over the report's rows. `done`: is called for
+  // each row.
+  explicit Redaction(
+      const model::Report& report, RowDone done = [] {}) {
     add_file(report.process.program);
     for (const model::Module& module : report.modules) add_file(module.path);
     for (const model::Frame& frame : report.frames) add_file(frame.file);
     add_name(report.process.host.value_or(""), "host");
     for (const model::DeviceProcess& other : report.device_processes) add_process(other);
-    each_text(AnyValue::of(report), false,
-              [this](const std::string& text, bool) { add_user(text); });
+    each_part(
+        AnyValue::of(report),
+        [this](const model::Field&, AnyValue value) {
+          each_text(value, false, [this](const std::string& text, bool) { add_user(text); });
+        },
+        done);
   }
 
   // Redacts a field that is one path.
@@ -160,11 +180,11 @@ class Redaction {
   std::map<std::string, std::string> processes_;
 };
 
-// Returns the number of rows in all tables of the report whose texts redact() reads.
+// Returns the number of rows in all tables of the report.
 std::size_t rows_of(const model::Report& report) {
   std::size_t rows = 0;
-  AnyValue::of(report).each_field([&](const model::Field& field, AnyValue part) {
-    if (part.kind() == TypeKind::list && field.name != "modules") rows += part.count();
+  AnyValue::of(report).each_field([&](const model::Field&, AnyValue part) {
+    if (part.kind() == TypeKind::list) rows += part.count();
   });
   return rows;
 }
@@ -176,41 +196,40 @@ std::string redacted_text(const model::Report& report, std::string text) {
   return text;
 }
 
-void redact(model::Report& report, Told told) {
-  const Redaction redaction(report);
+std::string redact(model::Report& report, std::string text, Told told) {
+  constexpr std::size_t passes = 2;  // one finds names, and one takes them out
+  RowProgress done(rows_of(report), passes, told);
+  const Redaction redaction(report, done);
+  redaction.text(text, true);
   redaction.path(report.process.program);
   report.process.command_line.clear();
   report.process.host.reset();
   report.environment.clear();
-  RowProgress done(rows_of(report), 1, told);
   // A job's number may name its cluster, and a device's its machine.
   report.job.job_id.reset();
   report.job.visible_devices.reset();
   for (model::Device& device : report.devices) device.uuid.reset();
   for (model::DeviceProcess& other : report.device_processes) {
-    for (model::Text* const text :
+    for (model::Text* const fact :
          {&other.program, &other.parent_program, &other.user, &other.start, &other.job,
           &other.container, &other.pod, &other.unit})
-      text->reset();
+      fact->reset();
   }
   for (model::Module& module : report.modules) redaction.path(module.path);
   for (model::Frame& frame : report.frames) redaction.path(frame.file);
-  AnyValue::of(report).each_field([&](const model::Field& field, AnyValue part) {
-    if (field.name == "schema" || field.name == "modules") return;
-    const auto redact_texts = [&](AnyValue value) {
-      each_text(value, false, [&](const std::string& text, bool is_sentence) {
-        // The report may be changed.
-        redaction.text(const_cast<std::string&>(text), is_sentence);
-      });
-    };
-    if (part.kind() != TypeKind::list) return redact_texts(part);
-    part.each_element([&](AnyValue row) {
-      redact_texts(row);
-      done();
-    });
-  });
+  each_part(
+      AnyValue::of(report),
+      [&](const model::Field& field, AnyValue value) {
+        if (field.name == "schema" || field.name == "modules") return;
+        each_text(value, false, [&](const std::string& part, bool is_sentence) {
+          // The report may be changed.
+          redaction.text(const_cast<std::string&>(part), is_sentence);
+        });
+      },
+      done);
   if (report.memory_cgroup && report.memory_cgroup->path) report.memory_cgroup->path = "/";
   report.redacted = true;
+  return text;
 }
 
 }  // namespace cuwarden

@@ -13,10 +13,10 @@ namespace cuwarden {
 // CUDA_VISIBLE_DEVICES, device UUIDs and programs of other processes. The path of the memory cgroup
 // becomes "/". In file names and sentences, the host's name becomes "host", and names of users
 // become "user". Users are known by paths below home folders. Sets the report's field `redacted` to
-// true. `told`: is called now and then with the number of the report's rows that are done, and that
-// of all.
-void redact(
-    model::Report& report, Told told = [](std::size_t, std::size_t) {});
+// true. Returns what redacted_text() returns for `text` before the report is changed. `told`: is
+// called now and then with the number of the report's rows that are done, and that of all.
+std::string redact(
+    model::Report& report, std::string text = {}, Told told = [](std::size_t, std::size_t) {});
 
 // Returns `text` without folders of paths: a path becomes its file name. The path of a file that is
 // not in the report becomes "(path)" if its name has no dot. Names of users and of the host that

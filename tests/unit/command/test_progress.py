@@ -72,7 +72,7 @@ def test_redaction_shows_what_it_reads_and_what_it_writes(shown, large_report, t
     content["hooks"] = [{"name": f"cuCall{number}", "calls": 1} for number in range(5000)]
     large_report.write_text(json.dumps(content) + "\n" * (5 << 20))
     text = shown("report", "--redact", large_report, "-o", tmp_path / "copy.json" if to_file else "-")
-    # Both of the two times that the text is read are shown.
+    # The text is read twice, and the JSON is passed over. All three passes are shown.
     read = [float(part.split(" ")[0]) for part in text.split(f"reading {large_report}: ")[1:]]
     assert read and max(read) > 3.5, text
     assert "writing rows of the redacted copy: " in text, text
@@ -160,6 +160,8 @@ def test_each_verb_shows_how_much_of_a_merged_report_it_has_read(shown, cuwarden
 def test_redaction_shows_how_many_rows_it_has_redacted(shown, report_of_many_leaks):
     text = shown("report", "--redact", report_of_many_leaks, "-o", "-")
     assert re.search(f"redacting {report_of_many_leaks}: [1-9][0-9,]* of [0-9,]+, about ", text), text
+    # Both of the two passes count: after 1,024 rows of the first one, half as many are done.
+    assert f"redacting {report_of_many_leaks}: 512 of " in text, text
 
 
 @pytest.fixture

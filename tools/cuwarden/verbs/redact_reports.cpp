@@ -9,6 +9,7 @@
 #include "reporters/files/file_name_limits.hpp"
 #include "reporters/files/output.hpp"
 #include "reporters/model/redaction.hpp"
+#include "reporters/words/paths.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/progress.hpp"
 #include "tools/cuwarden/output/whole_file.hpp"
@@ -17,15 +18,13 @@
 namespace cuwarden {
 namespace {
 
-// Returns the path of the redacted copy: "ci.redacted.json" for "ci.json", without the host's name.
-std::string name_of_copy(const model::Report& report, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t start = slash == path.npos ? 0 : slash + 1;
-  const std::string name = redacted_text(report, path == "-" ? "report.json" : path.substr(start));
+// Returns the path of the redacted copy: "ci.redacted.json" for "ci.json". `path`: path of the
+// report. `name`: redacted name of the report's file.
+std::string path_of_copy(const std::string& path, const std::string& name) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);  // empty without a slash
   const std::size_t ending = ending_of(name);
-  return path.substr(0, start) +
-         fitting_name(name.substr(0, ending) + ".redacted" + name.substr(ending),
-                      name_limit(path.substr(0, start)));
+  return folder + fitting_name(name.substr(0, ending) + ".redacted" + name.substr(ending),
+                               name_limit(folder));
 }
 
 // Writes JSON to standard output as it is: JSON escapes all control characters.
@@ -56,9 +55,11 @@ int redact_reports(const ReportVerb& verb, ReportNames& names) {
     std::string error;
     auto copy = load_copy_with_progress(file, error);
     if (copy) {
-      std::string path = verb.output.empty() ? name_of_copy(copy->report(), file) : verb.output;
       names.complete(copy->report(), names.paths_in(file));
-      redact(copy->report(), ToldProgress("redacting " + name_of_input(file)));
+      const std::string name =
+          redact(copy->report(), file == "-" ? "report.json" : std::string(file_name(file)),
+                 ToldProgress("redacting " + name_of_input(file)));
+      std::string path = verb.output.empty() ? path_of_copy(file, name) : verb.output;
       error = write_copy(*copy, path);
       if (error.empty() && path != "-" && !is_stream(path))
         print_line(STDERR_FILENO, "report: " + path);
