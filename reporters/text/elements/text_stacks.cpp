@@ -89,15 +89,90 @@ std::size_t end_of_library(const Frames& frames, std::size_t first, const Style&
   return end;
 }
 
-// Returns the index behind the neighbouring frames, from index `first` on, that have the same words
-// in the report, as those of a recursion do. Returns `first` + 1 if the style shows full stacks.
-std::size_t end_of_recursion(const IndexedReport& report, const Frames& frames, std::size_t first,
-                             const Style& style) {
-  std::size_t end = first + 1;
-  if (style.shows_full_stacks()) return end;
-  const std::string line = frame_line(report, *frames[first], 0, style);
-  while (end < frames.size() && frame_line(report, *frames[end], 0, style) == line) ++end;
-  return end;
+// A line about frames of a stack: about one frame in words, or about several that it counts.
+struct StackLine {
+  std::size_t first, end;  // indices of the line's frames: from `first` to the one before `end`
+  // Number of lines above whose frames the line's frames repeat; 0: frames of a library.
+  std::size_t repeated = 0;
+  // Number of times that the line's frames repeat those of the lines above.
+  std::size_t times = 0;
+  // True if the line shows its only frame in words; false if it counts frames.
+  bool has_words() const { return end - first == 1 && repeated == 0; }
+};
+
+// Returns the text of a line that counts frames of a library, or frames that repeat those above.
+std::string counting_line(const IndexedReport& report, const Frames& frames, const StackLine& line,
+                          const Style& style) {
+  const model::Frame& frame = *frames[line.first];
+  const std::string count = "… " + std::to_string(line.end - line.first);
+  if (line.repeated == 0) return count + " frames of " + text_or(frame.library, "");
+  if (line.repeated > 1)
+    return count + " more frames: these " + std::to_string(line.repeated) + " lines " +
+           std::to_string(line.times) + " more times";
+  const FrameWords words = words_of(report, frame, style);
+  return count + " more of " + (words.function.empty() ? words.location : words.function);
+}
+
+// Finds lines with the texts of the lines before, as those of a recursion have. The text of a line
+// is made when it is first compared, since most stacks are longer than what is shown of them.
+class Repetitions {
+ public:
+  // Keeps references to the arguments. `lines`: lines about all frames, without those that repeat
+  // others.
+  Repetitions(const IndexedReport& report, const Frames& frames,
+              const std::vector<StackLine>& lines, const Style& style)
+      : report_(report), frames_(frames), lines_(lines), style_(style), texts_(lines.size()) {}
+
+  // Returns the line that counts the frames which repeat those of the lines from index `first` on.
+  // StackLine::repeated is the number of these lines, from 1 to 4; it is 0 if they are not repeated
+  // at least twice.
+  StackLine of(std::size_t first) {
+    constexpr std::size_t longest = 4, fewest_times = 2;
+    for (std::size_t length = 1; length <= longest; ++length) {
+      std::size_t end = first + length;
+      while (end < lines_.size() && text_of(end) == text_of(end - length)) ++end;
+      const std::size_t times = (end - first) / length - 1;
+      if (end <= lines_.size() && times >= fewest_times)
+        return {lines_[first + length].first, lines_[first + length * (times + 1) - 1].end, length,
+                times};
+    }
+    return {0, 0};
+  }
+
+ private:
+  const std::string& text_of(std::size_t line) {
+    std::string& text = texts_[line];
+    const StackLine& made = lines_[line];
+    if (text.empty())
+      text = made.has_words() ? frame_line(report_, *frames_[made.first], 0, style_)
+                              : counting_line(report_, frames_, made, style_);
+    return text;
+  }
+
+  const IndexedReport& report_;          // report that has the frames; not owned
+  const Frames& frames_;                 // frames of the stack; not owned
+  const std::vector<StackLine>& lines_;  // lines about all frames; not owned
+  const Style& style_;                   // look of the lines; not owned
+  std::vector<std::string> texts_;       // texts of lines_; empty: not made yet
+};
+
+// Returns the lines about the frames, at most `most_lines`.
+std::vector<StackLine> lines_about(const IndexedReport& report, const Frames& frames,
+                                   std::size_t most_lines, const Style& style) {
+  std::vector<StackLine> all, shown;
+  for (std::size_t at = 0; at < frames.size(); at = all.back().end)
+    all.push_back({at, end_of_library(frames, at, style)});
+  if (style.shows_full_stacks()) return all;
+  Repetitions repetitions(report, frames, all, style);
+  for (std::size_t at = 0; at < all.size() && shown.size() < most_lines;) {
+    const StackLine repeating = repetitions.of(at);
+    const std::size_t length = std::max<std::size_t>(repeating.repeated, 1);
+    for (std::size_t i = 0; i < length && shown.size() < most_lines; ++i)
+      shown.push_back(all[at + i]);
+    if (repeating.repeated != 0 && shown.size() < most_lines) shown.push_back(repeating);
+    at += length * (repeating.times + 1);
+  }
+  return shown;
 }
 
 // Takes out the frames that say nothing about the program: innermost ones of CUDA's libraries,
@@ -168,43 +243,20 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   }
   Frames frames = frames_of(report, *stack);
   const model::Frame* const users = users_frame_of(report, frames);
-  if (style.shows_full_stacks()) {
-    most_lines = frames.size();
-  } else {
-    leave_out_the_known(frames);
-  }
+  if (!style.shows_full_stacks()) leave_out_the_known(frames);
   if (users != nullptr && users != frames.front()) add_location(report, *users, style, text);
-  struct Line {
-    std::size_t first, end;  // indices of the line's frames: from `first` to the one before `end`
-    bool repeats = false;    // true if the frames have the words of the line before
-    bool has_words() const { return end - first == 1 && !repeats; }
-  };
-  std::vector<Line> lines;
-  for (std::size_t at = 0; at < frames.size() && lines.size() < most_lines; at = lines.back().end) {
-    lines.push_back({at, end_of_library(frames, at, style)});
-    if (!lines.back().has_words() || lines.size() == most_lines) continue;
-    // A line that counts a single frame would not be shorter.
-    if (const std::size_t end = end_of_recursion(report, frames, at, style); end - at > 2)
-      lines.push_back({at + 1, end, true});
-  }
+  const std::vector<StackLine> lines = lines_about(report, frames, most_lines, style);
   std::size_t width = 0;
-  for (const Line& line : lines)
+  for (const StackLine& line : lines)
     if (line.has_words())
       width = std::max(width, words_of(report, *frames[line.first], style).location.size());
   constexpr std::size_t most_width = 40;  // so that a long path does not push all functions away
-  for (const Line& line : lines) {
-    const model::Frame& frame = *frames[line.first];
-    const FrameWords words = words_of(report, frame, style);
-    if (line.repeats)
-      text += style.dim("       … " + std::to_string(line.end - line.first) + " more of " +
-                        (words.function.empty() ? words.location : words.function)) +
-              "\n";
-    else if (!line.has_words())
-      text += style.dim("       … " + std::to_string(line.end - line.first) + " frames of " +
-                        text_or(frame.library, "")) +
-              "\n";
-    else
-      text += "       " + frame_line(report, frame, std::min(width, most_width), style) + "\n";
+  for (const StackLine& line : lines) {
+    const std::string words =
+        line.has_words()
+            ? frame_line(report, *frames[line.first], std::min(width, most_width), style)
+            : style.dim(counting_line(report, frames, line, style));
+    text += "       " + words + "\n";
   }
   const std::size_t left = frames.size() - (lines.empty() ? 0 : lines.back().end);
   if (left != 0)

@@ -48,13 +48,13 @@ std::string at_calling_location(const IndexedReport&, model::MaybeId stack);
 // Unless the style shows full stacks, frames that say nothing about the program are left out:
 // innermost ones of CUDA's libraries, and outermost ones that called the program's first function.
 // If there are no other frames, some of these stay. Two or more neighbouring frames of one library
-// are one line with their number. If three or more neighbouring frames have the same words, as in a
-// recursion, a line behind the first one counts the others. `most_lines`: most lines of frames; a
-// further line counts the rest. If the style shows full stacks, each frame has a line with the
-// whole path, and `most_lines` has no effect. If the first frame shown is not the program's own
-// (users_frame()), a line "at FILE:LINE in FUNCTION" comes before it. A last line says if outer
-// frames were not recorded. If `stack` is null or unknown, or has no frames, the only line says
-// that no stack was recorded.
+// are one line with their number. If one to four neighbouring lines occur three or more times in a
+// row, as in a recursion, a line behind their first occurrence counts the frames of the others.
+// `most_lines`: most lines of frames; a further line counts the rest. If the style shows full
+// stacks, each frame has a line with the whole path, and `most_lines` has no effect. If the first
+// frame shown is not the program's own (users_frame()), a line "at FILE:LINE in FUNCTION" comes
+// before it. A last line says if outer frames were not recorded. If `stack` is null or unknown, or
+// has no frames, the only line says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

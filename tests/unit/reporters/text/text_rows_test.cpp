@@ -5,6 +5,7 @@
 #include <ctime>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reporters/text/text_report.hpp"
 #include "tests/unit/reporters/text/has.hpp"
@@ -228,6 +229,54 @@ TEST_F(TextRows, frames_of_a_recursion_are_one_line_with_their_number) {
   full.full_stacks = true;
   const std::string whole = text(full);
   EXPECT_FALSE(has(whole, "more of insert")) << whole;
+}
+
+TEST_F(TextRows, frames_of_functions_that_call_each_other_are_folded_from_the_third_time_on) {
+  add_incident("device_full_own");
+  const model::Id one = add_stack(28), two = add_stack(9), outer = add_stack(50);
+  report.incidents[0].stack = one;
+  std::vector<model::Id>& frames = report.stacks[one - 1].frames;
+  frames = {one, two, one, two, one, two, one, outer};
+  const std::string shown = text();
+  EXPECT_TRUE(has(shown,
+                  "       src/cache.cpp:28  insert\n"
+                  "       src/cache.cpp:9   insert\n"
+                  "       … 4 more frames: these 2 lines 2 more times\n"
+                  "       src/cache.cpp:28  insert\n"
+                  "       src/cache.cpp:50  insert\n"))
+      << shown;
+  frames = {one, two, one, two, outer};
+  EXPECT_FALSE(has(text(), "more times")) << "two times are not folded";
+}
+
+TEST_F(TextRows, a_recursion_through_a_library_and_one_of_four_functions_are_folded) {
+  add_incident("device_full_own");
+  const model::Id own = add_stack(1), library = add_stack(2), other = add_stack(3);
+  const model::Id last = add_stack(4), outer = add_stack(50);
+  report.frames[library - 1].library = "Foo";
+  report.incidents[0].stack = own;
+  std::vector<model::Id>& frames = report.stacks[own - 1].frames;
+  for (int i = 0; i < 6; ++i) frames.insert(frames.end(), {library, library, own});
+  const std::string through_library = text();
+  EXPECT_TRUE(has(through_library,
+                  "       src/cache.cpp:1  insert\n"
+                  "       … 2 frames of Foo\n"
+                  "       … 15 more frames: these 2 lines 5 more times\n"
+                  "       src/cache.cpp:1  insert\n"))
+      << through_library;
+  report.frames[library - 1].library.reset();
+  frames.clear();
+  for (int i = 0; i < 3; ++i) frames.insert(frames.end(), {own, library, other, last});
+  frames.push_back(outer);
+  const std::string of_four = text();
+  EXPECT_TRUE(has(of_four,
+                  "       src/cache.cpp:4   insert\n"
+                  "       … 8 more frames: these 4 lines 2 more times\n"
+                  "       src/cache.cpp:50  insert\n"))
+      << of_four;
+  TextOptions full;
+  full.full_stacks = true;
+  EXPECT_FALSE(has(text(full), "more times"));
 }
 
 TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
