@@ -43,9 +43,10 @@ class Search {
     }
   }
 
-  void look_at_records(const std::vector<bool>& readable) {
+  void look_at_records(const std::vector<bool>& readable, RowDone done) {
     const std::uint64_t rows = reader_.rows(RegionId::records);
     for (std::uint64_t row = 1; row < rows; ++row) {
+      done();
       const auto record = reader_.record(row);
       if (!record || (record->flags & ledger::record_counts_no_bytes) != 0) continue;
       ++damage_.listed;
@@ -107,14 +108,14 @@ class Search {
 
 }  // namespace
 
-LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest) {
+LedgerDamage find_damage(const ledger::Reader& reader, bool at_rest, RowDone done) {
   LedgerDamage damage;
   const ledger::ProcessView process = reader.process();
   damage.cut_short = process.cut_short;
   Search search(reader, process.reasons, damage);
   std::vector<bool> readable(reader.rows(RegionId::groups));
   search.look_at_groups(readable);
-  search.look_at_records(readable);
+  search.look_at_records(readable, done);
   search.look_at_series_and_devices();
   search.look_at_calls();
   search.look_at_names();

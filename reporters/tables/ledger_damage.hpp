@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "reporters/model/row_progress.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
 namespace cuwarden {
@@ -38,6 +39,8 @@ struct LedgerDamage {
 // Returns the damage that is found in a ledger. `at_rest`: true if no process writes the ledger any
 // more, so that its counters and its rows have to agree. Rows that could not be written, because
 // the disk or a table was full, are no damage: the ledger itself says that they are missing.
-LedgerDamage find_damage(const ledger::Reader&, bool at_rest);
+// `done`: is called for each record of an allocation, in one pass.
+LedgerDamage find_damage(
+    const ledger::Reader&, bool at_rest, RowDone done = [] {});
 
 }  // namespace cuwarden

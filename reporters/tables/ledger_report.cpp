@@ -12,6 +12,9 @@
 namespace cuwarden {
 namespace {
 
+// The records of allocations are passed over for slabs, for damage, and for groups.
+constexpr std::size_t passes_of_records = 2 + passes_of_groups;
+
 // Fills the fields of a model::Report.
 class ReportFiller {
  public:
@@ -40,22 +43,31 @@ bool has_failed(const model::Process& process) {
 }  // namespace
 
 LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& options)
+    : LedgerReport(ledger, options,
+                   RowProgress(ledger.rows(ledger::RegionId::records), passes_of_records,
+                               [&](std::size_t done, std::size_t all) {
+                                 if (options.told)
+                                   options.told("reading records of allocations", done, all);
+                               })) {}
+
+LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& options,
+                           RowProgress done)
     : ledger_(ledger),
       process_(ledger.process()),
       end_ns_(end_of(process_, options)),
       sites_(most_allocating(ledger)),
-      fragmentations_(find_fragmentation(ledger)),
+      fragmentations_(find_fragmentation(ledger, done)),
       incidents_(all_incidents(ledger)),
       worst_slabs_(find_worst_slabs(ledger, fragmentations_, unknown_slabs_)),
-      damage_(find_damage(ledger, options.at_rest)),
+      damage_(find_damage(ledger, options.at_rest, done)),
       lost_(record_reasons(process_, damage_, options)),
       tool_reasons_(tool_reasons(process_, options)),
       about_(process_of(process_, options, end_ns_)),
       frames_(ledger) {
   const auto sums = std::make_unique<ledger::GroupSums>();  // 150 KB, too large for a small stack
   const bool is_running = options.end_reason == ledger::EndReason::running;
-  groups_ = is_running ? live_groups(ledger, end_ns_, *sums)
-                       : leak_groups(ledger, {end_ns_, has_failed(about_)}, *sums);
+  groups_ = is_running ? live_groups(ledger, end_ns_, *sums, done)
+                       : leak_groups(ledger, {end_ns_, has_failed(about_)}, *sums, done);
   blocks_ = take_blocks(groups_);
   series_ = all_series(ledger, *sums);
   implicit_groups_ =

@@ -9,6 +9,7 @@
 
 #include "reporters/model/put.hpp"
 #include "reporters/model/report.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "reporters/tables/allocation_sites.hpp"
 #include "reporters/tables/forecasts.hpp"
 #include "reporters/tables/fragmentation_tables.hpp"
@@ -63,6 +64,9 @@ class LedgerReport {
   bool ledger_is_damaged() const { return damage_.any(); }
 
  private:
+  // Makes the report. `done`: counts the records of allocations that were read, in all passes.
+  LedgerReport(const ledger::Reader&, const ReportOptions&, RowProgress done);
+
   // Sentences for the report, each a reason why something is missing.
   using Reasons = std::vector<std::string>;
 

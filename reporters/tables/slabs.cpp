@@ -36,7 +36,7 @@ void drop_stale(std::vector<Piece>& pieces) {
   pieces.resize(kept);
 }
 
-std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& reader) {
+std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& reader, RowDone done) {
   std::map<std::uint32_t, std::int32_t> device_of_group;
   each_row(reader, ledger::RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
     if (group.kind == Kind::device && group.device.value >= 0)
@@ -46,6 +46,7 @@ std::map<std::int32_t, std::vector<Piece>> live_pieces(const ledger::Reader& rea
   std::uint32_t last_group = 0;
   std::vector<Piece>* last = nullptr;
   each_row(reader, ledger::RegionId::records, &ledger::Reader::record, [&](const auto& record) {
+    done();
     if (record.space != Space::pointer || record.bytes.value == 0 ||
         (record.flags & (ledger::record_counts_no_bytes | ledger::record_in_pool)) != 0)
       return;
@@ -173,9 +174,10 @@ Fragmentation fragmentation_of(std::span<const Piece> pieces) {
 
 }  // namespace
 
-std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader& reader) {
+std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader& reader,
+                                                         RowDone done) {
   std::map<std::int32_t, Fragmentation> result;
-  for (const auto& [device, pieces] : live_pieces(reader))
+  for (const auto& [device, pieces] : live_pieces(reader, done))
     if (!pieces.empty()) result.emplace(device, fragmentation_of(pieces));
   each_row(reader, ledger::RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     if (device.ordinal.value >= 0 && device.memory_pool_idle_bytes.value_or(0) > 0)

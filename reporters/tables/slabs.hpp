@@ -17,6 +17,7 @@
 
 #include "reporters/model/fragmentation.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "runtime_hooks/core/kind.hpp"
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
@@ -105,8 +106,9 @@ inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t mem
 // (cuMemAlloc) from the driver counts. Memory pools, cuwarden's own pool and virtual memory are not
 // cut from slabs, and the addresses of small arrays are not known. A device without live linear
 // memory has no entry. The exception is a device whose memory pools keep unused memory: its entry
-// has no slabs.
-std::map<std::int32_t, Fragmentation> find_fragmentation(const ledger::Reader&);
+// has no slabs. `done`: is called for each record of an allocation, in one pass.
+std::map<std::int32_t, Fragmentation> find_fragmentation(
+    const ledger::Reader&, RowDone done = [] {});
 
 // Calls `put`, with a row of the report, for each size class of slabs on each device. `by_device`:
 // the slabs of each device, by its CUDA ordinal. `Slabs`: Fragmentation or WorstSlabs.

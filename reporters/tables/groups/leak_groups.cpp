@@ -53,9 +53,10 @@ std::uint64_t end_of_growth(const ledger::Reader& reader, std::uint64_t first_ns
 }
 
 template <class Visit>
-void each_live_record(const ledger::Reader& reader, const Visit& visit) {
+void each_live_record(const ledger::Reader& reader, RowDone done, const Visit& visit) {
   const std::uint64_t rows = reader.rows(RegionId::records);
   for (std::uint64_t row = 1; row < rows; ++row) {
+    done();
     const auto record = reader.record(row);
     if (record && (record->flags & ledger::record_counts_no_bytes) == 0) visit(*record);
   }
@@ -89,15 +90,15 @@ void add(const ledger::RecordView& record, LeakGroup& live) {
     live.unmapped_count = live.unmapped_count.value_or(0) + 1;
 }
 
-LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
+LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run, RowDone done) {
   LiveGroups result;
-  each_live_record(reader, [&](const ledger::RecordView& record) {
+  each_live_record(reader, done, [&](const ledger::RecordView& record) {
     result.at.try_emplace(record.group.value, static_cast<std::uint32_t>(result.at.size()));
   });
   // A vector that grew later would hold all groups twice meanwhile.
   result.groups.reserve(result.at.size() + released_groups(reader));
   result.groups.resize(result.at.size());
-  each_live_record(reader, [&](const ledger::RecordView& record) {
+  each_live_record(reader, done, [&](const ledger::RecordView& record) {
     if (LeakGroup* const live = result.find(record.group)) add(record, *live);
   });
   const StepMarks steps(reader);
@@ -120,7 +121,7 @@ LiveGroups live_by_group(const ledger::Reader& reader, const EndOfRun& run) {
       live.growth.frees = row->frees;
     }
   }
-  each_live_record(reader, [&](const ledger::RecordView& record) {
+  each_live_record(reader, done, [&](const ledger::RecordView& record) {
     LeakGroup* const known = result.find(record.group);  // a live ledger may have new groups
     if (known == nullptr) return;
     known->growth.add(record.time_ns, record.bytes.value);
@@ -148,8 +149,8 @@ std::vector<model::NamedStep> named_steps_of(const std::map<std::string, LeakGro
 }
 
 std::vector<LeakGroup> groups_of(const ledger::Reader& reader, const EndOfRun& run, bool is_running,
-                                 ledger::GroupSums& sums) {
-  LiveGroups all = live_by_group(reader, run);
+                                 ledger::GroupSums& sums, RowDone done) {
+  LiveGroups all = live_by_group(reader, run, done);
   std::vector<LeakGroup>& result = all.groups;
   const std::uint64_t rows = reader.rows(RegionId::groups);
   for (std::uint64_t row = 1; row < rows; ++row) {
@@ -198,13 +199,13 @@ void sort_groups(std::vector<LeakGroup>& groups) {
 }
 
 std::vector<LeakGroup> leak_groups(const ledger::Reader& reader, const EndOfRun& run,
-                                   ledger::GroupSums& sums) {
-  return groups_of(reader, run, false, sums);
+                                   ledger::GroupSums& sums, RowDone done) {
+  return groups_of(reader, run, false, sums, done);
 }
 
 std::vector<LeakGroup> live_groups(const ledger::Reader& reader, std::uint64_t end_ns,
-                                   ledger::GroupSums& sums) {
-  return groups_of(reader, {end_ns, false}, true, sums);
+                                   ledger::GroupSums& sums, RowDone done) {
+  return groups_of(reader, {end_ns, false}, true, sums, done);
 }
 
 model::Leaks leaks_of(const std::vector<LeakGroup>& groups) {

@@ -12,6 +12,7 @@
 #include "reporters/model/growth.hpp"
 #include "reporters/model/memory.hpp"
 #include "reporters/model/put.hpp"
+#include "reporters/model/row_progress.hpp"
 #include "reporters/tables/groups/call_frames.hpp"
 #include "runtime_hooks/ledger/format/reach.hpp"
 #include "runtime_hooks/ledger/read/group_sums.hpp"
@@ -118,20 +119,26 @@ struct EndOfRun {
   bool is_failure = false;
 };
 
+// Number of passes of leak_groups() and of live_groups() over the records of allocations.
+inline constexpr std::size_t passes_of_groups = 3;
+
 // Returns the groups of allocations (stack, function, kind, device) of a process that has ended:
 // those with live allocations, and those with allocations that the end of a context released. A
 // group may occur once in each role. Sorted by bytes, then by count, largest first. Adds all groups
 // of the ledger to the third parameter, the sums by kind and device.
 // Reads the records of allocations several times, because Growth needs the time of each group's
-// oldest live allocation first.
-std::vector<LeakGroup> leak_groups(const ledger::Reader&, const EndOfRun&, ledger::GroupSums&);
+// oldest live allocation first. `done`: is called for each record in each of the passes_of_groups
+// passes.
+std::vector<LeakGroup> leak_groups(
+    const ledger::Reader&, const EndOfRun&, ledger::GroupSums&, RowDone done = [] {});
 // Returns the groups of allocations (stack, function, kind, device) of a process that still runs:
 // those with live allocations, and those with allocations that the end of a context released.
 // Sorted by bytes, then by count, largest first. Counts and bytes come from the groups' counters,
 // since the records of single allocations change while they are read. The records only give times
 // and addresses. `end_ns`: present time, in ns since the process's start. Adds all groups of the
-// ledger to the third parameter, the sums by kind and device.
-std::vector<LeakGroup> live_groups(const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&);
+// ledger to the third parameter, the sums by kind and device. `done`: as for leak_groups().
+std::vector<LeakGroup> live_groups(
+    const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&, RowDone done = [] {});
 
 // Returns the sums over all groups: bytes and number of live allocations (the leaks), bytes of
 // suppressed ones, and bytes that the ends of contexts released.

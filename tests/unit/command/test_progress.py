@@ -186,6 +186,11 @@ def test_a_snapshot_shows_in_how_many_modules_it_has_found_names(shown, ledger_o
     assert "finding names of functions in modules: " in text, text
 
 
+def test_a_snapshot_shows_how_many_records_it_has_read(shown, ledger_of_running_process):
+    text = shown("snapshot", ledger_of_running_process)
+    assert "reading records of allocations: " in text, text
+
+
 def test_no_line_of_progress_is_mixed_into_a_snapshot_on_the_terminal(shown, ledger_of_running_process):
     text = shown("snapshot", ledger_of_running_process, "-o", "-", stdout=None)
     _, start, report = text.rpartition("\r\x1b[K")
