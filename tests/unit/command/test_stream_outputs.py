@@ -126,3 +126,26 @@ def test_no_line_of_progress_is_mixed_into_output_to_a_terminal(installed, sampl
     os.close(terminal)
     text = b"".join(shown)
     assert text.startswith(b"{") and b"\x1b" not in text, "a line of progress begins with a control sequence"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_line_of_progress_is_shown_if_the_output_file_is_a_terminal(installed, sample_report, tmp_path, name):
+    terminal, of_command = pty.openpty()
+    shown = []
+
+    def show():
+        try:
+            while piece := os.read(terminal, 4096):
+                shown.append(piece)
+        except OSError:  # the terminal is closed
+            pass
+
+    reading = threading.Thread(target=show)
+    reading.start()
+    words = [installed / "cuwarden", *COMMANDS[name], "-o", os.ttyname(of_command), sample_report]
+    # A line about the output follows it.
+    done = subprocess.run(words, env={**os.environ, **in_long_seconds()}, stderr=of_command, timeout=60)
+    os.close(of_command)
+    reading.join(30)
+    os.close(terminal)
+    assert done.returncode == 0 and b"".join(shown) != b"" and b"\x1b[K" not in b"".join(shown)

@@ -52,6 +52,13 @@ bool is_stream(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
+void forbid_progress_beside(const std::string& output) {
+  struct stat status {};
+  if (stat(output.c_str(), &status) != 0 || !S_ISCHR(status.st_mode)) return;
+  const Descriptor device(open(output.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (device && isatty(device.number()) == 1) forbid_progress();
+}
+
 WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
     : new_mode_(new_mode) {
   if (is_stream(path)) {
@@ -65,8 +72,7 @@ WholeFile::WholeFile(const std::string& path, std::optional<mode_t> new_mode)
       return;
     }
     output_ = std::make_unique<Output>(file_.number());
-    // The line of progress would be mixed into the content.
-    if (isatty(file_.number()) == 1) forbid_progress();
+    forbid_progress_beside(path);
     return;
   }
   error_ = follow_links(path, target_);

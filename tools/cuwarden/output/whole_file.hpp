@@ -17,6 +17,11 @@ namespace cuwarden {
 // True if the path leads to a pipe, a device or a socket, which a file cannot replace.
 bool is_stream(const std::string& path);
 
+// Forbids lines of progress until the command ends if the path leads to a terminal, since lines
+// would be mixed into the output. To be called by a command that writes to a path of the user's,
+// before its work begins. `output`: the path; nothing happens if no file is there.
+void forbid_progress_beside(const std::string& output);
+
 // A file that is written piece by piece, and appears whole or not at all: the pieces go to a
 // temporary file beside it, which is then renamed. A file that is there is replaced, and its
 // permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that

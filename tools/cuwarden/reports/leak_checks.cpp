@@ -33,6 +33,7 @@ LeakChecks::LeakChecks(const CheckOptions& options, const TextOptions& shown, in
       descriptor_(options.is_output_alone() ? STDERR_FILENO : descriptor) {}
 
 bool LeakChecks::read_baseline() {
+  if (options_.new_baseline != "-") forbid_progress_beside(options_.new_baseline);
   if (options_.baseline.empty()) return true;
   before_ = cuwarden::read_baseline(options_.baseline);
   with_ = options_.baseline;

@@ -90,6 +90,7 @@ int export_reports(const ExportVerb& verb, const std::vector<std::string>& patte
 }  // namespace
 
 int export_verb(const ExportVerb& verb) {
+  if (!verb.is_to_standard_output()) forbid_progress_beside(verb.output);
   std::vector<std::string> inputs = verb.files;
   inputs.insert(inputs.end(), {verb.suppressions, verb.baseline});
   if (!is_output_free(verb.output, inputs)) return 2;

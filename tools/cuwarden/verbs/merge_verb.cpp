@@ -304,6 +304,7 @@ class Merge {
 }  // namespace
 
 int merge_verb(const MergeVerb& verb) {
+  if (!is_standard_output(verb.output)) forbid_progress_beside(verb.output);
   Merge merge(verb);
   if (!merge.prepare()) return 2;
   merge.find_all();

@@ -50,6 +50,7 @@ std::string write_copy(ReportCopy& copy, std::string& path) {
 }  // namespace
 
 int redact_reports(const ReportVerb& verb, ReportNames& names) {
+  if (!is_standard_output(verb.output)) forbid_progress_beside(verb.output);
   int status = 0;
   for (const std::string& file : verb.files) {
     std::string error;

@@ -125,6 +125,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
                 ", which is shown on standard output; leave it out");
     return 2;
   }
+  if (!is_standard_output(verb.output)) forbid_progress_beside(verb.output);
   std::unique_ptr<CommonFile> exported;
   if (verb.exported != nullptr) {
     exported = std::get<StartFile*>(verb.exported->write)();
