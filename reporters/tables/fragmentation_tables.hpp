@@ -34,7 +34,8 @@ ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::Seri
 // device's used memory: at the device's last reading (cuMemGetInfo), or at a refused request of its
 // memory. Devices whose used memory is not known at such a moment have no rows for it. The second
 // parameter is the result of all_series(): the totals of each kind of memory on each device. The
-// fourth one is the result of implicit_of_libraries(), and the fifth one the refused requests.
+// fourth one is the result of implicit_of_libraries(), or of live_implicit_of_libraries() if the
+// process still runs. The fifth one has the refused requests.
 void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
                   const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
                   Put<model::AccountItem>);

@@ -152,6 +152,19 @@ std::vector<LeakGroup> implicit_groups(const ledger::Reader& reader, const Conte
   return result;
 }
 
+std::vector<LeakGroup> live_implicit_groups(const ledger::Reader& reader) {
+  std::vector<LeakGroup> result;
+  each_row(reader, RegionId::groups, &ledger::Reader::group, [&](const auto& group) {
+    if (!is_implicit(group.kind) || group.allocations == 0) return;
+    LeakGroup& objects = result.emplace_back();
+    objects.group = group;
+    objects.count = group.live_count;
+    objects.bytes = ledger::GroupSums::live_bytes(group);
+  });
+  add_kept_bytes(reader, {}, result);
+  return result;
+}
+
 namespace {
 
 // The groups that have parts of a difference, by the number of the difference (Record::difference).

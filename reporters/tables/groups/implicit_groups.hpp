@@ -31,6 +31,11 @@ using ContextBytes = std::map<std::int32_t, std::uint64_t>;
 // Devices that are missing in `ContextBytes` get nothing.
 std::vector<LeakGroup> implicit_groups(const ledger::Reader&, const ContextBytes&,
                                        std::vector<LeakGroup>& leaks);
+// Returns the groups of implicit memory of a process that still runs, in no order. Groups of which
+// no object is live have 0 bytes. Bytes of a device's first context are left out. Counts and bytes
+// come from the groups' counters. Records of single objects are not read, so a ledger of many
+// allocations costs no more than one of few.
+std::vector<LeakGroup> live_implicit_groups(const ledger::Reader&);
 // Calls the last parameter, with a row of the report, for each of the groups, which are the result
 // of implicit_groups(). CallFrames::name_all() must have been called.
 void put_implicit_groups(const ledger::Reader&, const std::vector<LeakGroup>&, const CallFrames&,

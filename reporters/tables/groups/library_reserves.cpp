@@ -5,6 +5,7 @@
 
 #include "reporters/model/device_id.hpp"
 #include "reporters/owners/library_reserves.hpp"
+#include "reporters/tables/groups/implicit_groups.hpp"
 
 namespace cuwarden {
 namespace {
@@ -73,6 +74,13 @@ LibrariesImplicit implicit_of_libraries(const ledger::Reader& reader,
     if (live.group.kind == Kind::graph_exec) sums.graphs += bytes;
   }
   return result;
+}
+
+LibrariesImplicit live_implicit_of_libraries(const ledger::Reader& reader) {
+  const std::vector<LeakGroup> objects = live_implicit_groups(reader);
+  CallFrames frames(reader);
+  for (const LeakGroup& group : objects) frames.add_stack(group.group.stack);
+  return implicit_of_libraries(reader, objects, frames);
 }
 
 }  // namespace cuwarden

@@ -35,5 +35,10 @@ using LibrariesImplicit = std::map<std::int32_t, ledger::ImplicitBytes>;
 // implicit_groups(). Their stacks must have been added to the CallFrames.
 LibrariesImplicit implicit_of_libraries(const ledger::Reader&, const std::vector<LeakGroup>&,
                                         const CallFrames&);
+// Returns the implicit memory that the driver took in calls that libraries made, in a process that
+// still runs. Libraries count if they have a row for device memory in library_reserves.def. Takes
+// some milliseconds for a ledger of 100,000 call stacks, or 0.2 s if all of them made streams, code
+// or graphs.
+LibrariesImplicit live_implicit_of_libraries(const ledger::Reader&);
 
 }  // namespace cuwarden

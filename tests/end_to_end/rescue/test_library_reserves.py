@@ -1,6 +1,7 @@
 """Memory that libraries keep for themselves: who keeps it, and the call that gives it back."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -123,6 +124,26 @@ def test_streams_and_code_that_a_librarys_calls_took_are_an_item_of_the_account(
     assert rows["libraries"] == sum(row["bytes"] for row in groups) > 0
     assert "streams" not in rows
     assert "code of libraries" in cuwarden("report", run.report.path).stdout
+
+
+def test_top_has_what_a_librarys_calls_took_among_the_parts_of_the_device(workspace, cuwarden, live, screen):
+    process = live(*keeping((NCCL, "keep_streams", 64), ("program", "cudaMalloc", 64 * MIB)), "wait")
+    assert process.stdout.readline() == "[true, true]\n"
+    text = screen("top", process.pid).wait_for(lambda text: "code of libraries" in text)
+    used, shown = re.search(r"^GPU 0: .* ([\d.]+) MiB of .* in use \[.*\]\n(.*?)\nKIND ", text, re.M | re.S).groups()
+    sizes = re.findall(r"([a-z][^·]*?) ([\d.]+) ([KM])iB", " ".join(shown.split()))
+    parts = {name: float(size) / {"K": 1024, "M": 1}[unit] for name, size, unit in sizes}
+    assert len(parts) == shown.count("·") + 1, shown
+    # Each size is rounded to a tenth of a MiB.
+    assert sum(parts.values()) == pytest.approx(float(used), abs=0.05 * (len(parts) + 1))
+    done = cuwarden("snapshot", process.pid, "-o", workspace.reports / "now.json")
+    assert done.returncode == 0, done.stderr
+    accounts = Report.read(workspace.reports / "now.json")["accounts"]
+    rows = {row["item"]: row["bytes"] / MIB for row in accounts if row["bytes"] > 0}
+    assert parts["code of libraries"] > 0
+    assert parts["code of libraries"] == pytest.approx(rows["libraries"], abs=0.05)
+    assert sorted(parts.values()) == pytest.approx(sorted(rows.values()), abs=0.05)
+    assert "streams" not in parts
 
 
 def test_streams_of_libraries_are_an_item_of_an_incidents_account(workspace):

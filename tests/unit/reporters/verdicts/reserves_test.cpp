@@ -172,6 +172,54 @@ TEST_F(Reserves, the_report_has_a_row_for_each_device_and_file_of_a_library) {
   EXPECT_NE(text.find("to limit it: NCCL_BUFFSIZE and NCCL_MAX_CTAS"), text.npos) << text;
 }
 
+TEST_F(Reserves, the_groups_of_a_running_process_tell_what_calls_of_libraries_took) {
+  add_group({"/lib/libnccl.so.2", "/bin/app"}, 6 * MiB, Kind::stream);
+  add_group({"/lib/libcudart.so.13", "/lib/libcufft.so.12"}, 3 * MiB, Kind::module);
+  add_group({"/lib/libcufft.so.12"}, 2 * MiB, Kind::graph_exec);
+  add_group({"/lib/libnccl.so.2"}, 5 * MiB, Kind::local_memory);
+  add_group({"/lib/libnccl.so.2"}, 50 * MiB);
+  add_group({"/bin/app"}, 8 * MiB, Kind::stream);
+  // Two streams of NCCL have ended, and the driver keeps their memory.
+  ledger::GroupView& ended =
+      ledger.groups[add_group({"/lib/libnccl.so.2"}, 0, Kind::stream).value - 1];
+  ended.allocations = ended.frees = 2;
+  ended.allocated_bytes = 4 * MiB;
+  ledger::DeviceView& device = ledger.devices.emplace_back();
+  device.ordinal = DeviceOrdinal{0};
+  device.at = ledger::ReadingAt::last_call;
+  device.total_bytes = GiB;
+  device.free_bytes = GiB - 78 * MiB;
+  device.implicit.streams = 18 * MiB;
+  device.implicit.modules = 3 * MiB;
+  device.implicit.graphs = 2 * MiB;
+  device.implicit.local_memory = 5 * MiB;
+  ledger::SeriesView& memory = ledger.series.emplace_back();
+  memory.kind = Kind::device;
+  memory.device = DeviceOrdinal{0};
+  memory.live_bytes = 50 * MiB;
+
+  const ledger::Reader reader = ledger.reader();
+  const LibrariesImplicit took = live_implicit_of_libraries(reader);
+  ASSERT_EQ(took.size(), 1u);
+  EXPECT_EQ(took.at(0).streams, 10 * MiB);
+  EXPECT_EQ(took.at(0).modules, 3 * MiB);
+  EXPECT_EQ(took.at(0).graphs, 2 * MiB);
+
+  std::map<std::string, std::int64_t> parts, of_report;
+  put_accounts(reader, ledger.series, find_fragmentation(reader), took, {},
+               [&](const model::AccountItem& item) { parts[item.item] = item.bytes.value_or(0); });
+  ReportOptions options;
+  options.end_reason = ledger::EndReason::running;
+  for (const model::AccountItem& item : LedgerReport(reader, options).whole().accounts)
+    of_report[item.item] = item.bytes.value_or(0);
+  EXPECT_EQ(parts, of_report);
+  EXPECT_EQ(parts, (std::map<std::string, std::int64_t>{{"live_device", 50 * MiB},
+                                                        {"local_memory", 5 * MiB},
+                                                        {"streams", 8 * MiB},
+                                                        {"libraries", 15 * MiB},
+                                                        {"unexplained", 0}}));
+}
+
 TEST_F(Reserves, without_reserves_the_text_has_no_section_about_them) {
   add_group({"/bin/app"}, 50 << 20);
   const ledger::Reader reader = ledger.reader();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reporters/tables/fragmentation_tables.hpp"
+#include "reporters/tables/groups/library_reserves.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
@@ -95,7 +96,8 @@ void LiveProcesses::read_accounts(Process& process) {
   if (now_ns < process.next_account_ns || process.ended_ns != 0) return;
   process.accounts.clear();
   const ledger::Reader& reader = process.watched.reader();
-  put_accounts(reader, process.watched.recent().newest().series, find_fragmentation(reader), {}, {},
+  put_accounts(reader, process.watched.recent().newest().series, find_fragmentation(reader),
+               live_implicit_of_libraries(reader), {},
                [&](const model::AccountItem& item) { process.accounts.push_back(item); });
   process.next_account_ns = now_ns + (time_ns_of(CLOCK_MONOTONIC) - now_ns) * account_share;
 }
