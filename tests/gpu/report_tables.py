@@ -210,6 +210,28 @@ class Report:
         assert sum(rows.values()) == device["used_bytes"], rows
         return rows
 
+    def account_of(self, incident):
+        """Returns the account of the device at an incident, as bytes by item, and the bytes in use; checks
+        that the items add up to them. Returns None if the incident has no account: the request was for
+        memory of the host, or the process had no context to ask.
+        """
+        facts = {
+            row["fact"]: row["value"]
+            for row in self["incident_facts"]
+            if row["incident"] == incident["id"]
+        }
+        rows = {
+            row["item"]: row["bytes"]
+            for row in self["accounts"]
+            if row["incident"] == incident["id"]
+        }
+        if not rows:
+            assert incident["device"] is None or facts.get("free_bytes") is None, facts
+            return None
+        used = facts["total_bytes"] - facts["free_bytes"]
+        assert sum(rows.values()) == used, rows
+        return rows, used
+
     def totals(self):
         """Returns the figures of the table `totals` by kind, summed over all devices.
 

@@ -65,6 +65,12 @@ def test_a_sample_runs_out_of_memory_and_the_report_has_its_own_counts(workspace
     preloaded.check_covered(run.report)
     (incident,) = run.report["incidents"]
     assert incident["verdict"] in verdicts, incident
+    is_unlisted = incident["verdict"] == "held_by_unlisted_owner"
+    preloaded.check_explained(
+        run.report,
+        is_shared=name == "neighbour",
+        unlisted_bytes=facts["other_bytes"] if is_unlisted else 0,
+    )
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 6, 7, 8])
@@ -112,6 +118,9 @@ def test_the_ranks_of_a_step_find_their_device_taken_and_their_reports_name_the_
             used = others.get(facts["pids"][other["rank"]])
             if other is not own and used is not None:
                 assert used >= other["live_bytes"]
+        listed = [others.get(pid) for pid in facts["pids"] if pid != report["process"]["pid"]]
+        if None not in listed:
+            preloaded.check_explained(report, is_shared=True)
     assert len({own["device_uuid"] for own in facts["ranks"]}) == 1
 
 
@@ -129,4 +138,5 @@ def test_pinned_buffers_of_steps_are_no_leak_and_counted_at_their_source_line(wo
     assert run.report.innermost_of_program(holder) == facts["function"]
     assert holder["allocations"] == facts["steps"]
     preloaded.check_covered(run.report)
+    preloaded.check_explained(run.report)
     assert run.report["incidents"] == []
