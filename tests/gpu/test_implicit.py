@@ -1,6 +1,8 @@
 """Memory that no allocation call explains. The program itself reads the device's memory around each
 call that takes some."""
 
+import ctypes
+
 import pytest
 
 import preloaded
@@ -8,6 +10,7 @@ import preloaded
 PROGRAMS = preloaded.BUILD / "tests" / "end_to_end" / "programs"
 TAKERS, OBJECTS = PROGRAMS / "implicit_takers", PROGRAMS / "implicit_objects"
 CONTEXTS = PROGRAMS / "contexts_and_kernels"
+BYTES_OF_A_CONTEXT = 600 << 20  # 527 MiB on an H200
 
 pytestmark = [
     pytest.mark.alone,
@@ -33,17 +36,18 @@ def test_every_step_has_a_row_of_its_size(workspace, what):
 
 @pytest.mark.parametrize("end", ["kept", "half", "destroyed"])
 @pytest.mark.parametrize(
-    ("kind", "api", "count"),
+    ("kind", "api", "count", "kernels"),
     [
-        ("graphs", "cuGraphInstantiateWithFlags", 400),
-        ("streams", "cuStreamCreate", 1000),
-        ("modules", "cuModuleLoadData", 50),
+        ("graphs", "cuGraphInstantiateWithFlags", 400, 200),
+        ("graphs", "cuGraphInstantiateWithFlags", 1000, 20),
+        ("streams", "cuStreamCreate", 1000, 0),
+        ("modules", "cuModuleLoadData", 50, 0),
     ],
 )
 def test_objects_have_their_number_and_bytes_at_the_stack_that_made_them(
-    workspace, kind, api, count, end
+    workspace, kind, api, count, kernels, end
 ):
-    run = workspace.run([OBJECTS, kind, count, end])
+    run = workspace.run([OBJECTS, kind, count, end, kernels])
     assert run.returncode == 0, run.stderr
     facts = run.last_line
     (device,) = run.report["devices"]
@@ -60,8 +64,8 @@ def test_objects_have_their_number_and_bytes_at_the_stack_that_made_them(
     assert abs(in_loop - facts["left"]) <= max(facts["taken"] / 20, chunk)
 
 
-def contexts_and_kernels(workspace, *command):
-    run = workspace.run([CONTEXTS, *command])
+def contexts_and_kernels(workspace, *command, env=None):
+    run = workspace.run([CONTEXTS, *command], env)
     assert run.returncode == 0, run.stderr
     (device,) = run.report["devices"]
     rows = run.report.account(device)
@@ -82,14 +86,27 @@ def rows_of(run, item, function):
     return sum(row["count"] for row in found), sum(row["bytes"] for row in found)
 
 
+def device_bytes():
+    """Returns the size of the first device."""
+    driver, device, size = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_size_t()
+    assert driver.cuInit(0) == 0
+    assert driver.cuDeviceGet(ctypes.byref(device), 0) == 0
+    assert driver.cuDeviceTotalMem_v2(ctypes.byref(size), device) == 0
+    return size.value
+
+
 def about(expected):
     # The account of a device has an error of a chunk or two in each row.
     return pytest.approx(expected, rel=0.05, abs=8 << 20)
 
 
 @pytest.mark.parametrize("end", ["kept", "half", "destroyed"])
-def test_contexts_have_their_number_and_bytes_at_the_stack_that_made_them(workspace, end):
-    run, facts = contexts_and_kernels(workspace, end, 6)
+@pytest.mark.parametrize("count", [6, 30, 100])
+def test_contexts_have_their_number_and_bytes_at_the_stack_that_made_them(workspace, count, end):
+    env = {"CUWARDEN_SIM_MEMORY": "80GiB"} if preloaded.SIMULATED else None
+    if not preloaded.SIMULATED and device_bytes() < count * BYTES_OF_A_CONTEXT:
+        pytest.skip(f"{count} contexts do not fit on the device")
+    run, facts = contexts_and_kernels(workspace, end, count, env=env)
     assert rows_of(run, "context", "first_context") == (1, about(facts["first"]))
     assert rows_of(run, "context", "make_context") == (
         facts["live"],

@@ -1,5 +1,6 @@
-// implicit_objects KIND COUNT [END]: makes COUNT objects of a kind for which the driver takes
-// device memory by itself, and reads the device around that. Its last line says what it found.
+// implicit_objects KIND COUNT [END [KERNELS]]: makes COUNT objects of a kind for which the driver
+// takes device memory by itself, and reads the device around that. Its last line says what it
+// found.
 //
 //   KIND: graphs, streams, modules
 //   END:  kept (the default), destroyed, or half: every other object is destroyed. With `slowly`, a
@@ -7,6 +8,7 @@
 //         with `early`, a long pause follows all of them. With `paused`, it says "made" after
 //         them and waits for the end of its input. With `forking`, a second thread forks
 //         processes that end at once, all the time in which the objects are made.
+//   KERNELS: number of kernels in each graph, 200 by default
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +29,6 @@ namespace {
 
 using cuwarden::test::by_driver::used_bytes;
 
-constexpr int kernels_of_a_graph = 200;
-
 CUmodule module_of_code() {
   CUmodule module = nullptr;
   REQUIRE(cuModuleLoadData(&module, code_with_table));
@@ -41,14 +41,14 @@ CUfunction kernel_of(CUmodule module) {
   return found;
 }
 
-CUgraph graph_of(CUfunction kernel) {
+CUgraph graph_of(CUfunction kernel, int kernels) {
   CUgraph graph = nullptr;
   REQUIRE(cuGraphCreate(&graph, 0));
   CUDA_KERNEL_NODE_PARAMS node{};
   node.func = kernel;
   node.gridDimX = node.gridDimY = node.gridDimZ = 1;
   node.blockDimX = node.blockDimY = node.blockDimZ = 1;
-  for (int i = 0; i < kernels_of_a_graph; ++i) {
+  for (int i = 0; i < kernels; ++i) {
     CUgraphNode added = nullptr;
     REQUIRE(cuGraphAddKernelNode(&added, graph, nullptr, 0, &node));
   }
@@ -58,11 +58,11 @@ CUgraph graph_of(CUfunction kernel) {
 // An object of one of the three kinds, and how it is made and destroyed.
 class Objects {
  public:
-  explicit Objects(const std::string& kind) : kind_(kind) {
+  Objects(const std::string& kind, int kernels_of_a_graph) : kind_(kind) {
     if (kind_ == "modules") return;
     const CUfunction kernel = kernel_of(module_of_code());
     REQUIRE(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
-    if (kind_ == "graphs") graph_ = graph_of(kernel);
+    if (kind_ == "graphs") graph_ = graph_of(kernel, kernels_of_a_graph);
   }
   [[gnu::noinline]] void* make() const {
     if (kind_ == "graphs") {
@@ -121,13 +121,14 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string end = argc > 3 ? argv[3] : "kept";
   const int count = std::atoi(argv[2]);
+  const int kernels_of_a_graph = argc > 4 ? std::atoi(argv[4]) : 200;
   CUdevice device = 0;
   CUcontext context = nullptr;
   REQUIRE(cuInit(0));
   REQUIRE(cuDeviceGet(&device, 0));
   REQUIRE(cuDevicePrimaryCtxRetain(&context, device));
   REQUIRE(cuCtxSetCurrent(context));
-  const Objects objects(argv[1]);
+  const Objects objects(argv[1], kernels_of_a_graph);
   const long long before = used_bytes();
   std::vector<void*> made;
   std::optional<Forks> forks;
