@@ -32,6 +32,8 @@ struct Node {
   std::function<void(Stream&)> work;
   Graph* child = nullptr;       // Only for kind `child`: the graph that the node runs.
   CUfunction kernel = nullptr;  // Only for kind `kernel`: handle of the kernel.
+  // Only for a copy in an instantiated graph: the node of which it is a copy; not owned.
+  const Node* original = nullptr;
 };
 
 // A graph. Its handle, a CUgraph, is the object's address.

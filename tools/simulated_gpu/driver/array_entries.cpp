@@ -1,4 +1,4 @@
-// Entry points for arrays and mipmapped arrays.
+// Entry points for arrays, mipmapped arrays, and texture and surface objects.
 #include <algorithm>
 
 #include "tools/simulated_gpu/device/arrays.hpp"
@@ -54,6 +54,42 @@ CUresult drop_array(Array& array) {
   arrays().remove(&array);
   if (array.context->destroyed || range == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   release_range(*range);
+  return CUDA_SUCCESS;
+}
+
+// A texture or surface object (CUtexObject, CUsurfObject). Its handle is the object's address.
+struct View {};
+
+Handles<View>& textures() {
+  static auto* const made = new Handles<View>;
+  return *made;
+}
+
+Handles<View>& surfaces() {
+  static auto* const made = new Handles<View>;
+  return *made;
+}
+
+// True if the memory of which a texture object is to be made is known.
+bool is_known(Simulator& sim, const CUDA_RESOURCE_DESC& memory) {
+  switch (memory.resType) {
+    case CU_RESOURCE_TYPE_ARRAY:
+      return arrays().find(memory.res.array.hArray) != nullptr;
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+      return mipmapped_arrays().find(memory.res.mipmap.hMipmappedArray) != nullptr;
+    case CU_RESOURCE_TYPE_LINEAR:
+      return sim.ranges.around(memory.res.linear.devPtr) != nullptr;
+    case CU_RESOURCE_TYPE_PITCH2D:
+      return sim.ranges.around(memory.res.pitch2D.devPtr) != nullptr;
+    default:
+      return false;
+  }
+}
+
+CUresult drop_view(Handles<View>& views, unsigned long long handle) {
+  View* const view = views.find(handle);
+  if (view == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  views.remove(view);
   return CUDA_SUCCESS;
 }
 
@@ -180,6 +216,30 @@ CUresult cuMipmappedArrayDestroy(InContext& at, CUmipmappedArray handle) {
   CUresult result = CUDA_SUCCESS;
   for (Array* level : mipmapped->levels) result = std::max(result, drop_array(*level));
   return result;
+}
+
+CUresult cuTexObjectCreate(InContext& at, CUtexObject* out, const CUDA_RESOURCE_DESC* memory,
+                           const CUDA_TEXTURE_DESC* reading, const CUDA_RESOURCE_VIEW_DESC*) {
+  if (out == nullptr || memory == nullptr || reading == nullptr || !is_known(at.sim, *memory))
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = reinterpret_cast<CUtexObject>(textures().add(std::make_unique<View>()));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectDestroy(InContext&, CUtexObject handle) {
+  return drop_view(textures(), handle);
+}
+
+CUresult cuSurfObjectCreate(InContext& at, CUsurfObject* out, const CUDA_RESOURCE_DESC* memory) {
+  if (out == nullptr || memory == nullptr || memory->resType != CU_RESOURCE_TYPE_ARRAY ||
+      !is_known(at.sim, *memory))
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = reinterpret_cast<CUsurfObject>(surfaces().add(std::make_unique<View>()));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuSurfObjectDestroy(InContext&, CUsurfObject handle) {
+  return drop_view(surfaces(), handle);
 }
 
 }  // namespace entry

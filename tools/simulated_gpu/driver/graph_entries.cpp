@@ -105,6 +105,7 @@ void flatten(const Graph& graph, std::vector<Node>& list) {
       flatten(*node->child, list);
     } else {
       list.push_back(*node);
+      list.back().original = node;
     }
   }
 }

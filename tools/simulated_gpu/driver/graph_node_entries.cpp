@@ -8,16 +8,22 @@
 namespace cuwarden::simulated_gpu {
 namespace {
 
+// Makes `work` what the node does when its graph runs.
+template <typename Work>
+void set_work(Node& node, Work work) {
+  node.work = [work](Stream& stream) {
+    enqueue(stream, Clock::duration::zero());
+    (void)work();
+  };
+}
+
 // Adds a node that does `work` when the graph runs.
 template <typename Work>
 CUresult add_work(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                   NodeKind kind, CUgraphNodeType type, Work work) {
   Node* node = nullptr;
   SIM_TRY(add_node(node, out, graph, dependencies, count, kind, type));
-  node->work = [work](Stream& stream) {
-    enqueue(stream, Clock::duration::zero());
-    (void)work();
-  };
+  set_work(*node, work);
   return CUDA_SUCCESS;
 }
 
@@ -44,6 +50,21 @@ CUresult cuGraphAddMemsetNode(Locked& at, CUgraphNode* out, CUgraph graph,
     return CUDA_ERROR_INVALID_VALUE;
   return add_work(out, graph, dependencies, count, NodeKind::fill, CU_GRAPH_NODE_TYPE_MEMSET,
                   [rows = *fill] { return fill_rows(rows); });
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(Locked& at, CUgraphExec handle, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
+  GraphExec* const exec = graph_execs().find(handle);
+  if (exec == nullptr || fill == nullptr || at.sim.contexts.find(context) == nullptr ||
+      fill->width == 0 || fill->height == 0 || !is_filling(*fill))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (Node& copy : exec->nodes) {
+    if (copy.original != reinterpret_cast<const Node*>(node) || copy.kind != NodeKind::fill)
+      continue;
+    set_work(copy, [rows = *fill] { return fill_rows(rows); });
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDeviceGraphMemTrim(Locked& at, CUdevice ordinal) {

@@ -1,5 +1,8 @@
 // Entry points for streams, events, and host functions in a stream.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "tools/simulated_gpu/device/work.hpp"
@@ -179,6 +182,19 @@ CUresult cuEventDestroy_v2(Locked& at, CUevent handle) {
   Event* event = nullptr;
   SIM_TRY(find_event(at.sim, handle, event));
   at.sim.events.remove(event);
+  return CUDA_SUCCESS;
+}
+
+// The handle names the event and the process. No process can open it yet.
+CUresult cuIpcGetEventHandle(Locked& at, CUipcEventHandle* out, CUevent handle) {
+  Event* event = nullptr;
+  SIM_TRY(find_event(at.sim, handle, event));
+  if (out == nullptr || (event->flags & CU_EVENT_INTERPROCESS) == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const pid_t process = getpid();
+  *out = {};
+  std::memcpy(out->reserved, &event, sizeof event);
+  std::memcpy(out->reserved + sizeof event, &process, sizeof process);
   return CUDA_SUCCESS;
 }
 
