@@ -1,4 +1,5 @@
 // Memory that no allocation call explains: kernels take it from the device when they are launched.
+#include <cstdio>
 #include <string>
 
 #include "tests/contract/driver_test.hpp"
@@ -217,6 +218,78 @@ TEST_F(ImplicitMemoryFacts, the_memory_of_streams_is_kept_for_later_streams_when
   for (const CUstream stream : more) ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   destroy_all();
   EXPECT_NEAR(taken_mib(before), count * 0.545, count * 0.1);
+}
+
+// Executable graphs of kGraphNodes nodes that fill a word of memory each.
+class ExecutableGraphFacts : public ImplicitMemoryFacts {
+ protected:
+  static constexpr int kGraphs = 100;
+  static constexpr int kGraphNodes = 200;
+
+  // Makes the graph of which all executables are made. `chained`: true if each node waits for the
+  // one before, false if the graph has no edges.
+  void make_graph(bool chained) {
+    ASSERT_EQ(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    CUDA_MEMSET_NODE_PARAMS fill{};
+    fill.elementSize = 4;
+    fill.width = fill.height = 1;
+    CUgraphNode node = nullptr;
+    for (int i = 0; i < kGraphNodes; ++i) {
+      fill.dst = out + static_cast<CUdeviceptr>(4 * i);
+      const CUgraphNode before = node;
+      const std::size_t edges = chained && i > 0 ? 1 : 0;
+      ASSERT_EQ(cuGraphAddMemsetNode(&node, graph, &before, edges, &fill, context), CUDA_SUCCESS);
+    }
+  }
+  // Makes all executables and launches each. Returns the MiB of device memory that they took.
+  double make_all(const char* what) {
+    const std::size_t before = free_bytes();
+    for (CUgraphExec& exec : execs) EXPECT_EQ(cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+    const double instantiated = taken_mib(before);
+    for (const CUgraphExec exec : execs) EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+    const double taken = taken_mib(before);
+    std::printf("%s: %.1f MiB, of which %.1f when instantiated; %.2f KiB a node\n", what, taken,
+                instantiated, taken * 1024 / (kGraphs * kGraphNodes));
+    return taken;
+  }
+  void destroy_all() {
+    for (const CUgraphExec exec : execs) EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  // Makes all executables, destroys them, and does both again. Checks that a node took between
+  // `least` and `most` KiB, and that the driver keeps the memory for later executables.
+  void check_rounds(double least, double most) {
+    const double node_kib = kGraphs * kGraphNodes / 1024.0;
+    if (static_cast<double>(free_bytes()) / kMiB < most * node_kib)
+      GTEST_SKIP() << "needs " << most * node_kib << " MiB";
+    const std::size_t before = free_bytes();
+    const double first = make_all("first round");
+    EXPECT_GE(first, least * node_kib);
+    EXPECT_LE(first, most * node_kib);
+    destroy_all();
+    const double left = taken_mib(before);
+    std::printf("left of it: %.1f MiB\n", left);
+    EXPECT_LE(left, first + kCodeMib);
+    EXPECT_LE(make_all("second round"), first * 0.05);
+    destroy_all();
+    std::printf("left after both: %.1f MiB\n", taken_mib(before));
+    EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+
+  CUgraph graph = nullptr;
+  std::vector<CUgraphExec> execs = std::vector<CUgraphExec>(kGraphs);
+};
+
+TEST_F(ExecutableGraphFacts, chained_nodes_take_a_few_kib_each_which_later_graphs_get) {
+  make_graph(true);
+  check_rounds(0.5, 32);
+}
+
+// On an H200, each branch takes memory of its own.
+TEST_F(ExecutableGraphFacts, nodes_without_edges_take_memory_that_later_graphs_get) {
+  make_graph(false);
+  check_rounds(0.5, 256);
 }
 
 #if CUDA_VERSION >= 12040

@@ -51,7 +51,8 @@ CUresult load_device_runtime(Context& context);
 bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t bytes);
 
 // Bytes of device memory that each kernel node of an instantiated graph takes. (Measured: 400
-// graphs of 200 kernels took 240 MiB.)
+// graphs of 200 kernels took 240 MiB.) A node that fills memory counts as a kernel node. The real
+// driver takes more for nodes that may run beside each other.
 constexpr std::size_t kGraphKernelCost = 3 * kKiB;
 // Bytes of device memory that each stream of the program takes.
 constexpr std::size_t kStreamCost = 544 * kKiB;

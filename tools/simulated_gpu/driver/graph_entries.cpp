@@ -121,6 +121,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   flatten(*graph, exec->nodes);
   std::size_t launches = 0;
   for (const Node& node : exec->nodes) {
+    launches += node.kind == NodeKind::fill;
     const Kernel* const kernel =
         node.kind == NodeKind::kernel ? kernels().find(node.kernel) : nullptr;
     if (kernel == nullptr) continue;
