@@ -1,5 +1,6 @@
 """PyTorch: leaks an object each iteration, of a kind that takes device memory without an
-allocation call, or through a library of NVIDIA's. Prints how many bytes the device lost.
+allocation call, or through a library of NVIDIA's. Prints how many bytes the device lost. A pause
+follows each object, so that their number grows over the whole time of the leak.
 
     torch_leaked_objects.py KIND COUNT
 """
@@ -9,6 +10,7 @@ import glob
 import json
 import os
 import sys
+import time
 
 import torch
 
@@ -144,13 +146,24 @@ KINDS = {
     "communicators": Communicators,
 }
 
+LEAK_S = 2  # All pauses together, so that the process's end takes little time beside them.
+
+
+def leak(objects, count):
+    kept = []
+    for _ in range(count):
+        kept.append(objects.make())
+        time.sleep(LEAK_S / count)
+    return kept
+
+
 objects = KINDS[sys.argv[1]]()
 count = int(sys.argv[2])
 torch.cuda.synchronize()
 # Code is loaded, and pools of the driver begin, with the first object.
 objects.end(objects.make())
 before = used_bytes()
-kept = [objects.make() for _ in range(count)]
+kept = leak(objects, count)
 torch.cuda.synchronize()
 print(json.dumps({"count": count, "taken": used_bytes() - before}), flush=True)
 # The objects are leaked: no destructor runs.
