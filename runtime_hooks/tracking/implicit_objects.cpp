@@ -154,12 +154,19 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
                 .is_new = true};
   const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
   add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
+  if (contexts_.has_ended_since(here.ends, here.context)) return end_with_context(object, here);
   if (call.taken) return;
   if (const auto version = base_to_wait_on(call, object)) {
     entry.base_version = *version;
     wait(entry);
   }
   if (!call.is_doubtful) implicit_.bases.was_not_measured(here.device);
+}
+
+void ImplicitObjects::end_with_context(const ImplicitObject& object,
+                                       const CurrentContext& its) noexcept {
+  const ledger::TakenRecord record = ledger_.allocations.take(object.space, object.address());
+  if (record) book(object.kind, its.device, -static_cast<std::int64_t>(record.fields.bytes.value));
 }
 
 void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& object) noexcept {

@@ -219,6 +219,9 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
+  // Ends the record of an object whose context `its` has ended in another thread, before the record
+  // was added.
+  void end_with_context(const ImplicitObject&, const CurrentContext& its) noexcept;
   // Adds a record of the object that Waiting describes. `bytes`: memory that the driver took for
   // the object. `doubt`: record_bytes_uncertain, record_bytes_shared or 0. `difference`: number of
   // the measurement that gave `bytes`, if it measured several objects together; otherwise 0.

@@ -16,6 +16,7 @@ bool GraphParts::capture_begins(CUstream stream, bool per_thread,
 std::uint64_t ExecutionParts::context_ended(ContextId context) const noexcept {
   const ErrnoGuard keep;
   const DeviceOrdinal device = contexts.device_of(context);
+  contexts.records_end(context);
   const auto live = [&](Kind kind) {
     return static_cast<std::int64_t>(totals.live_bytes_on(device, kind));
   };

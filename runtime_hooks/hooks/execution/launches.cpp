@@ -83,7 +83,7 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, CUstream stream,
     const ContextId its = parts.queries.context_of(stream);
     if (its.value != 0 && its != here_.context) {
       elsewhere = its;
-      here_ = {its, parts.contexts.device_of(its)};
+      here_ = {its, parts.contexts.device_of(its), here_.ends};
     }
   }
   if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device, elsewhere);

@@ -1,6 +1,8 @@
 // A thread's current context and the device of that context.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime_hooks/core/strong_types.hpp"
 
 namespace cuwarden::tracking {
@@ -9,6 +11,8 @@ namespace cuwarden::tracking {
 struct CurrentContext {
   ContextId context;  // 0 if the thread has no current context or the driver does not say.
   DeviceOrdinal device = no_device;  // no_device if there is no context or the driver does not say.
+  // LiveContexts::ends() before the driver was asked; 0 if it was not asked for that.
+  std::uint32_t ends = 0;
 };
 
 }  // namespace cuwarden::tracking

@@ -18,6 +18,7 @@ CurrentContext DeviceQueries::current() const noexcept {
 
 CurrentContext DeviceQueries::current_unguarded() const noexcept {
   CurrentContext here;
+  here.ends = contexts_.ends();
   CUcontext context = nullptr;
   if (real_.cuCtxGetCurrent != nullptr && real_.cuCtxGetCurrent(&context) == CUDA_SUCCESS)
     here.context = id_of(context);

@@ -42,6 +42,24 @@ void LiveContexts::ended(ContextId context) noexcept {
   }
 }
 
+void LiveContexts::records_end(ContextId context) noexcept {
+  const Locked locked(ends_lock_);
+  if (!locked) return;
+  last_ends_[ends_.load(relaxed) % last_ends_.size()].store(context.value, relaxed);
+  ends_.fetch_add(1);
+}
+
+bool LiveContexts::has_ended_since(std::uint32_t ends, ContextId context) const noexcept {
+  // The caller has added a record. Either the thread that ends the context finds it, or this thread
+  // finds the end.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::uint32_t now = ends_.load();
+  if (now - ends > last_ends_.size()) return false;
+  for (; ends != now; ++ends)
+    if (last_ends_[ends % last_ends_.size()].load(relaxed) == context.value) return true;
+  return false;
+}
+
 ContextId LiveContexts::created_on(DeviceOrdinal device, ContextId not_this) const noexcept {
   for (const Created& row : created_) {
     const std::uint64_t context = row.context.load(std::memory_order_acquire);

@@ -3,10 +3,12 @@
 // handles.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/futex_lock.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 
 namespace cuwarden::tracking {
@@ -34,6 +36,14 @@ class LiveContexts {
   void created(DeviceOrdinal, ContextId) noexcept;
   // Removes the context, primary or created, because it has ended.
   void ended(ContextId) noexcept;
+  // Notes that a context has ended; to be called before the records of its memory are ended.
+  void records_end(ContextId) noexcept;
+  // Returns how many contexts' records have been ended so far.
+  std::uint32_t ends() const noexcept { return ends_.load(); }
+  // Returns true if records_end() was called for the context since ends() had the result `ends`. A
+  // record of the context that was added meanwhile may then have been missed. If more than 16
+  // contexts have ended since, the result may be false all the same.
+  bool has_ended_since(std::uint32_t ends, ContextId) const noexcept;
   // Returns one of the live contexts that the program has created on this device (cuCtxCreate),
   // other than `not_this` (0: any of them); 0 if there is none.
   ContextId created_on(DeviceOrdinal, ContextId not_this = {}) const noexcept;
@@ -99,6 +109,11 @@ class LiveContexts {
   std::atomic<std::uint64_t> primary_[device_limit]{};
   Created created_[limit];
   Green greens_[limit];
+  // Number of calls of records_end(), and the contexts of the last of them: that of call `i` is at
+  // the index `i` modulo the array's size.
+  std::atomic<std::uint32_t> ends_{0};
+  std::array<std::atomic<std::uint64_t>, 16> last_ends_{};
+  FutexLock ends_lock_;  // held while a call of records_end() is noted
   // True once the program has made an ordinary context for a green one (cuCtxFromGreenCtx).
   std::atomic<bool> green_seen_{false};
   // True once the program has created a context for which there was no unused row in `created_`.

@@ -64,6 +64,8 @@ def test_no_row_is_negative_when_contexts_end_while_another_thread_makes_objects
         assert (row["count"], row["bytes"], row["kept_bytes"]) == (0, 0, 0)
     assert sum(row["released_count"] for row in rows["begin"]) == rounds + 1
     assert {row["item"] for row in rows["make_objects"]} == {"modules", "streams"}
+    for row in rows["make_objects"]:
+        assert (row["count"], row["bytes"]) == (0, 0), row
     assert {row["item"] for row in rows["make_last_objects"]} == {"modules", "streams"}
     for row in rows["make_last_objects"]:
         assert (row["count"], row["bytes"], row["released_count"]) == (0, 0, 20), row

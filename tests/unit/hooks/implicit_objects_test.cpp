@@ -15,6 +15,22 @@ TEST_F(ImplicitObjectsTest, an_object_has_the_bytes_that_its_creation_took_until
   EXPECT_EQ(bytes().streams, 0u);
 }
 
+TEST_F(ImplicitObjectsTest, an_object_whose_context_ends_while_it_is_made_keeps_no_bytes) {
+  const_cast<driver::RealDriver&>(real).cuCtxDestroy_v2 = [](CUcontext) { return CUDA_SUCCESS; };
+  make_stream(mib);
+  meanwhile = [&] {
+    const CallState mine = call_state;
+    call_state = {};
+    hooked(Row::cuCtxDestroy_v2, cuCtxDestroy_v2, fake.current);
+    call_state = mine;
+  };
+  make_stream(mib);
+  meanwhile = nullptr;
+  EXPECT_EQ(live(Kind::stream).count, 0u);
+  EXPECT_EQ(live(Kind::stream).bytes, 0u);
+  EXPECT_EQ(bytes().streams, 0u);
+}
+
 TEST_F(ImplicitObjectsTest, objects_without_readings_share_what_the_next_reading_finds) {
   make_stream(mib);
   use_up_readings();
