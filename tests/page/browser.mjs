@@ -37,9 +37,12 @@ export function sampleReport(sample, memory = '16GiB') {
   assert.ok(fs.existsSync(report), `${sample} left no report`);
   return report;
 }
-/** Unpacks a report of the documents' pictures, which a program on an H200 left; returns its path. */
-export function pictureReport(name) {
-  const packed = fileURLToPath(new URL(`../../docs/pictures/${name}.json.xz`, import.meta.url));
+/**
+ * Unpacks a report that a program on an H200 left, as `cuwarden report --redact` has written it; returns its path.
+ * `parent`: its folder, that of the documents' pictures or of this suite.
+ */
+export function recordedReport(name, parent = '../../docs/pictures') {
+  const packed = fileURLToPath(new URL(`${parent}/${name}.json.xz`, import.meta.url));
   const report = path.join(folder, `${name}.json`);
   fs.writeFileSync(report, execFileSync('xz', ['--decompress', '--stdout', packed], { maxBuffer: 2 ** 28 }));
   return report;

@@ -4,10 +4,16 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 
-import { checkLook, exported, pictureReport, read, sampleReport, start, stop, withPage, words } from './browser.mjs';
+import { checkLook, exported, recordedReport, read, sampleReport, start, stop, withPage, words } from './browser.mjs';
 import { millionAllocations } from './made_reports.mjs';
 
-const samples = ['adaptive_mesh', 'batch_of_one', 'churn', 'local_memory', 'lost_on_throw', 'pinned_leak', 'streams', 'two_libraries'];
+const samples = ['adaptive_mesh', 'batch_of_one', 'local_memory', 'streams'];
+// Programs on an H200: samples/python/grown_shapes.py; tests/gpu/frameworks/programs/torch_out_of_memory.py (growing,
+// other_process) and triton_autotuned.py; samples and a test program of the same names.
+const recorded = [
+  'pytorch_holes', 'pytorch_growing_list', 'pytorch_beside_another', 'triton_autotuned',
+  'library_leak', 'marked_steps', 'neighbour', 'odd_sizes',
+];
 // The reports of the documents' pictures.
 const pictures = ['gradient_buckets', 'torch_trainer'];
 
@@ -16,7 +22,8 @@ const pages = new Map();
 before(async () => {
   await start();
   for (const name of samples) reports.set(name, sampleReport(name, name === 'adaptive_mesh' ? '1GiB' : '16GiB'));
-  for (const name of pictures) reports.set(name, pictureReport(name));
+  for (const name of pictures) reports.set(name, recordedReport(name));
+  for (const name of recorded) reports.set(name, recordedReport(name, 'reports'));
   for (const [name, report] of reports) pages.set(name, exported(name, report));
 });
 after(stop);
@@ -79,7 +86,7 @@ async function checkFirstSentence(page, file) {
   assert.ok(text.includes(spaced(first.replace(/^(Look here|Note|All well):/, ''))), first);
 }
 
-for (const name of [...samples, ...pictures]) {
+for (const name of [...samples, ...pictures, ...recorded]) {
   test(`the page of ${name} has the report's figures and first sentence, and all of its views can be used`, async () => {
     const report = read(reports.get(name));
     await withPage(pages.get(name), { width: 800 }, async (page) => {
