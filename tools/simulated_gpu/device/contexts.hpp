@@ -50,10 +50,11 @@ CUresult load_device_runtime(Context& context);
 // Returns false, and changes nothing, if the device has too few free bytes.
 bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t bytes);
 
-// Bytes of device memory that each kernel node of an instantiated graph takes. (Measured: 400
-// graphs of 200 kernels took 240 MiB.) A node that fills memory counts as a kernel node. The real
-// driver takes more for nodes that may run beside each other.
-constexpr std::size_t kGraphKernelCost = 3 * kKiB;
+// Bytes of device memory that each node of an instantiated graph takes: a kernel node, and a node
+// that fills memory. (Measured: 400 graphs of 200 kernels in a chain took 240 MiB, 100 graphs of
+// 200 fills 10 MiB.) The real driver takes more for nodes that may run beside each other: 112 KiB
+// for a fill without edges.
+constexpr std::size_t kGraphKernelCost = 3 * kKiB, kGraphFillCost = kKiB / 2;
 // Bytes of device memory that each stream of the program takes.
 constexpr std::size_t kStreamCost = 544 * kKiB;
 

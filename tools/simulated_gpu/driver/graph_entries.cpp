@@ -119,16 +119,14 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   exec->context = at.context;
   exec->flags = flags;
   flatten(*graph, exec->nodes);
-  std::size_t launches = 0;
   for (const Node& node : exec->nodes) {
-    launches += node.kind == NodeKind::fill;
+    if (node.kind == NodeKind::fill) exec->bytes += kGraphFillCost;
     const Kernel* const kernel =
         node.kind == NodeKind::kernel ? kernels().find(node.kernel) : nullptr;
     if (kernel == nullptr) continue;
     SIM_TRY(prepare_launch(*at.context, *kernel));
-    ++launches;
+    exec->bytes += kGraphKernelCost;
   }
-  exec->bytes = launches * kGraphKernelCost;
   if (!take_object_memory(*at.context, at.context->graph_exec_memory, exec->bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
   *out = reinterpret_cast<CUgraphExec>(graph_execs().add(std::move(exec)));
