@@ -36,7 +36,7 @@ bool is_idle(const IndexedReport& report, std::string_view framework, model::May
 
 }  // namespace
 
-LibraryMemory library_memory(const IndexedReport& report, const model::LeakGroup& group) {
+LibraryMemory memory_by_asker(const IndexedReport& report, const model::LeakGroup& group) {
   const std::string_view path = asker_of(report, group.stack);
   if (path.empty() || group.kind == kind_name(Kind::imported)) return {};
   const DeviceOrdinal device =
@@ -48,12 +48,19 @@ LibraryMemory library_memory(const IndexedReport& report, const model::LeakGroup
     return {is_idle(report, name, group.device) ? LibraryUse::idle_cache : LibraryUse::cache,
             printable(name)};
   }
+  if (reserve == nullptr) return {};
+  return {LibraryUse::workspace, std::string(reserve->library)};
+}
+
+LibraryMemory library_memory(const IndexedReport& report, const model::LeakGroup& group) {
   // A handle has a few blocks. More of them, or those of a test, may be a leak.
   constexpr std::uint64_t most_blocks = 4;
-  if (reserve == nullptr || group.growth != "one_time" || group.lost_count.value_or(0) != 0 ||
-      group.count.value_or(0) > most_blocks || !group.named_steps.empty())
+  LibraryMemory asked = memory_by_asker(report, group);
+  if (asked.use == LibraryUse::workspace &&
+      (group.growth != "one_time" || group.lost_count.value_or(0) != 0 ||
+       group.count.value_or(0) > most_blocks || !group.named_steps.empty()))
     return {};
-  return {LibraryUse::workspace, std::string(reserve->library)};
+  return asked;
 }
 
 }  // namespace cuwarden

@@ -41,4 +41,8 @@ struct LibraryMemory {
 // (is_between_cuda_and_asker()).
 LibraryMemory library_memory(const IndexedReport&, const model::LeakGroup&);
 
+// Returns the library that asked for the group's memory, and its use of the memory if the group had
+// the figures of a workspace. It depends only on the group's stack, kind and device.
+LibraryMemory memory_by_asker(const IndexedReport&, const model::LeakGroup&);
+
 }  // namespace cuwarden

@@ -27,7 +27,8 @@ void add_lockers(const IndexedReport& report, const std::vector<Holder>& table, 
   std::vector<const Holder*> rows;
   for (const Holder& holder : table)
     if (holder.device == device) rows.push_back(&holder);
-  std::vector<Holder> holders = merged_rows(report, rows, [](const Holder&) { return 0; });
+  std::vector<Holder> holders = merged_rows(
+      report, rows, [](const Holder&) { return 0; }, style);
   std::ranges::stable_sort(holders, std::greater(),
                            [](const Holder& holder) { return holder.locked_bytes.value_or(0); });
   const std::size_t shown = shown_holders(holders.size(), options.top);

@@ -44,7 +44,8 @@ template <class Row>
 void add_largest(const IndexedReport& report, const std::vector<const Row*>& rows,
                  const Style& style, std::string& text) {
   const std::vector<Row> groups = merged_rows(
-      report, rows, [](const Row& row) { return std::tuple(row.kind, row.device, api_of(row)); });
+      report, rows, [](const Row& row) { return std::tuple(row.kind, row.device, api_of(row)); },
+      style);
   const std::size_t shown = std::min(groups.size(), most_history_groups);
   for (std::size_t i = 0; i < shown; ++i) {
     const std::string api = text_or(api_of(groups[i]), "");

@@ -81,10 +81,12 @@ void add_implicit(const IndexedReport& report, const Style& style, std::string& 
     bytes += all_bytes(group);
   }
   if (bytes < least_bytes) return;
-  const std::vector<model::ImplicitGroup> groups =
-      merged_rows(report, live, [](const model::ImplicitGroup& group) {
+  const std::vector<model::ImplicitGroup> groups = merged_rows(
+      report, live,
+      [](const model::ImplicitGroup& group) {
         return std::tuple(group.item, group.device, group.api);
-      });
+      },
+      style);
   text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
           " for contexts, modules, kernels, streams and graphs, most of it for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);

@@ -65,7 +65,7 @@ std::string source_of(const model::IncidentHolder& holder) {
 
 void add_holders(const IndexedReport& report, const model::Incident& incident,
                  const TextOptions& options, const Style& style, std::string& text) {
-  const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
+  const std::vector<model::IncidentHolder> holders = top_holders(report, incident, style);
   if (holders.empty()) return;
   const bool locked = holders_lock_slabs(incident, holders);
   const bool any_grows = std::ranges::any_of(holders, grows);
@@ -205,7 +205,7 @@ void add_incident_words(const IndexedReport& report, const model::Incident& inci
   if (is_headline)
     text += style.bold("EVIDENCE for " + printable(incident.verdict)) + "\n";
   else
-    add_headline(headline_of_incident(report, incident), style, text);
+    add_headline(headline_of_incident(report, incident, style), style, text);
   add_evidence(report, incident, style, text);
   add_processes(report, incident, text);
 }

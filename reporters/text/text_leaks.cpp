@@ -248,25 +248,25 @@ void add_leaks_headline(const IndexedReport& report, const Style& style, std::st
             " when the process ended: growing ones may be leaks, the others may have been in use\n";
   else
     text += style.red("LEAKS") + ": " + sum + " never freed\n";
-  if (is_only_alive_at_exit(report, done))
+  if (is_only_alive_at_exit(report, style, done))
     text += "  None of it is known to be lost, and " + words_of_no_growth(report) +
             ": it was alive at the exit, and may have been in use until then\n";
   add_pointer_search(report, style, text);
 }
 
-bool is_only_alive_at_exit(const IndexedReport& report, RowDone done) {
+bool is_only_alive_at_exit(const IndexedReport& report, const Style& style, RowDone done) {
   if (report->leaks.count.value_or(0) == 0 || was_running(report) || was_at_work(report))
     return false;
   const auto is_sure = [](const model::LeakGroup& group) { return rank_of_leak(group) < 3; };
-  return std::ranges::none_of(merged_leaks(report, done), is_sure) &&
-         std::ranges::none_of(merged_blocks(report), is_sure);
+  return std::ranges::none_of(merged_leaks(report, style, done), is_sure) &&
+         std::ranges::none_of(merged_blocks(report, style), is_sure);
 }
 
 void add_blocks(const IndexedReport& report, const TextOptions& options, const Style& style,
                 std::string& text) {
   if (report->framework_sites.empty() || options.by != GroupBy::stack || !options.module.empty())
     return;
-  std::vector<model::LeakGroup> blocks = merged_blocks(report);
+  std::vector<model::LeakGroup> blocks = merged_blocks(report, style);
   std::uint64_t bytes = 0, count = 0;
   std::set<std::string> frameworks;
   for (const model::LeakGroup& block : blocks) {
@@ -299,7 +299,7 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const He
   }
   std::vector<model::LeakGroup> groups;
   std::uint64_t hidden_bytes = 0, hidden = 0;
-  for (model::LeakGroup& group : merged_leaks(report, done)) {
+  for (model::LeakGroup& group : merged_leaks(report, style, done)) {
     if (wanted(report, group, options)) {
       groups.push_back(std::move(group));
     } else {

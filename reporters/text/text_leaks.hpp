@@ -22,10 +22,11 @@ void add_leaks_headline(
     const IndexedReport&, const Style&, std::string& text, RowDone done = [] {});
 
 // True if memory counts as leaked, but may have been in use until the process ended by itself. No
-// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow. `done`:
-// is called for each row, at most as often as the table `leak_groups` has rows.
+// part of it is known to be lost or to grow, and no blocks of frameworks are known to grow. Leaks
+// are put together as in this style of the text report. `done`: is called for each row, at most as
+// often as the table `leak_groups` has rows.
 bool is_only_alive_at_exit(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 
 // Adds to `text` the section about blocks that frameworks have handed out and not got back, such as
 // the memory of live tensors. Growing call stacks come first. The options say which blocks are

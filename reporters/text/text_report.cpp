@@ -198,7 +198,7 @@ std::string text_report(const IndexedReport& report, const TextOptions& options,
   // The lines are fitted into the columns at the end.
   constexpr std::size_t passes = passes_of_headline + passes_of_leaks + 1;
   RowProgress done(report->leak_groups.size(), passes, told);
-  const Headline headline = headline_of(report, done);
+  const Headline headline = headline_of(report, style, done);
   done.reach(passes_of_headline);
   add_headline(headline, style, text);
   text += "\n";

@@ -117,7 +117,7 @@ void add_leaks(const IndexedReport& report, const Headline& of_report, StacksOfR
   const bool any = report->leaks.count.value_or(0) != 0;
   if (!any && of_report.line() == plain_headline(report).line()) return;
   const bool is_known = headline.starts_with("no leaks:");
-  const bool is_alive = is_only_alive_at_exit(report, done);
+  const bool is_alive = is_only_alive_at_exit(report, Style(false), done);
   Notice sum = notice_of(!any                              ? is_known ? "good" : "plain"
                          : was_running(report) || is_alive ? "plain"
                                                            : "warning",
@@ -135,13 +135,13 @@ void add_leaks(const IndexedReport& report, const Headline& of_report, StacksOfR
     notice.stack = stacks.number_of(group.stack);
     notices.push_back(std::move(notice));
   };
-  const std::vector<model::LeakGroup> blocks = merged_blocks(report);
+  const std::vector<model::LeakGroup> blocks = merged_blocks(report, Style(false));
   for (std::size_t i = 0; i < blocks.size() && i < most_leaks; ++i)
     if (blocks[i].growth == "growing") add(blocks[i]);
   // Small ones that are neither lost nor grow would only hide the others.
   const std::uint64_t worth_a_line = report->leaks.bytes.value_or(0) / 100;
   std::size_t shown = 0;
-  for (const model::LeakGroup& group : main_leaks(report, done)) {
+  for (const model::LeakGroup& group : main_leaks(report, Style(false), done)) {
     const bool is_sure = group.lost_count.value_or(0) != 0 || group.growth == "growing";
     if (!is_sure && group.bytes.value_or(0) < worth_a_line) continue;
     add(group);
@@ -159,7 +159,7 @@ std::string words_about_end(const IndexedReport& report) {
 
 std::string page_summary(const IndexedReport& report, StacksOfReport& stacks, RowDone done) {
   std::vector<Notice> notices;
-  const Headline headline = headline_of(report, done);
+  const Headline headline = headline_of(report, Style(false), done);
   add_headline(report, headline, stacks, notices);
   add_end(report, notices);
   add_incidents(report, headline.incident, stacks, notices);

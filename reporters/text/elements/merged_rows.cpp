@@ -4,9 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "reporters/labels/library_memory.hpp"
 #include "reporters/model/growth.hpp"
-#include "reporters/text/elements/text_elements.hpp"
-#include "reporters/text/elements/text_stacks.hpp"
 #include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
@@ -32,6 +31,36 @@ void add_births(const model::LeakGroup& row, Growth& all) {
       all.add(count == 1 ? own.first_ns : std::min(middle, std::max(last, own.first_ns)), bytes,
               births);
   }
+}
+
+// Leaks that libraries keep for themselves.
+struct KeptRows {
+  std::set<const model::LeakGroup*> rows;  // rows of the report
+  std::vector<model::LeakGroup> merged;    // `rows`, merged if all frames of their stacks are equal
+};
+
+// Returns those of `leaks` that libraries keep for themselves. A library is known by few
+// allocations of a call stack, so that rows count alone whose stacks only look alike. `key`: rows
+// are merged only if their keys are equal.
+template <class Key>
+KeptRows kept_by_libraries(const IndexedReport& report,
+                           const std::vector<const model::LeakGroup*>& leaks, const Key& key) {
+  std::vector<const model::LeakGroup*> of_libraries;
+  for (const model::LeakGroup* const group : leaks)
+    if (is_kept_by_library(memory_by_asker(report, *group).use)) of_libraries.push_back(group);
+  const Style all_frames(false, true);
+  KeptRows kept;
+  kept.merged = merged_rows(report, of_libraries, key, all_frames);
+  std::erase_if(kept.merged, [&](const model::LeakGroup& row) {
+    return !is_kept_by_library(library_memory(report, row).use);
+  });
+  VisibleStacks stacks(report, all_frames);
+  std::set<std::pair<std::size_t, decltype(key(*leaks.front()))>> keys;
+  for (const model::LeakGroup& row : kept.merged)
+    keys.emplace(stacks.number_of(row.stack), key(row));
+  for (const model::LeakGroup* const row : of_libraries)
+    if (keys.contains({stacks.number_of(row->stack), key(*row)})) kept.rows.insert(row);
+  return kept;
 }
 
 }  // namespace
@@ -62,42 +91,40 @@ void judge_growth(const IndexedReport& report, const std::vector<const model::Le
   merged.growth_bytes_per_minute = all.bytes_per_minute();
 }
 
-std::size_t VisibleStacks::number_of(model::MaybeId id) {
-  const auto [known, is_new] = stacks_by_id_.try_emplace(id, 0u);
-  if (!is_new) return known->second;
-  std::vector<std::size_t> lines;
-  if (const model::Stack* stack = report_.stack(id)) {
-    for (const model::Id frame : stack->frames) {
-      const auto [line, is_new_frame] = lines_by_frame_.try_emplace(frame, 0u);
-      if (is_new_frame)
-        line->second =
-            lines_.try_emplace(visible_frame(report_, frame), lines_.size()).first->second;
-      lines.push_back(line->second);
-    }
-    lines.push_back(stack->truncated ? 1 : 0);
-  }
-  known->second = stacks_.try_emplace(std::move(lines), stacks_.size()).first->second;
-  return known->second;
-}
-
-std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report, RowDone done) {
+std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report, const Style& style,
+                                           RowDone done) {
+  const auto key = [](const model::LeakGroup& group) {
+    return std::tuple(group.kind, group.device, group.api, group.module);
+  };
   std::vector<const model::LeakGroup*> leaks;
   for (const model::LeakGroup& group : report->leak_groups)
     if (!group.released_by && !group.suppressed) leaks.push_back(&group);
-  return merged_rows(
+  if (style.shows_full_stacks()) return merged_rows(report, leaks, key, style, done);
+  const KeptRows kept = kept_by_libraries(report, leaks, key);
+  std::erase_if(leaks, [&](const model::LeakGroup* group) { return kept.rows.contains(group); });
+  std::vector<model::LeakGroup> merged = merged_rows(
       report, leaks,
-      [](const model::LeakGroup& group) {
-        return std::tuple(group.kind, group.device, group.api, group.module);
+      [&](const model::LeakGroup& group) {
+        const LibraryMemory asked = memory_by_asker(report, group);
+        return std::tuple_cat(key(group), std::tuple(asked.use, asked.library));
       },
-      done);
+      style, done);
+  for ([[maybe_unused]] const model::LeakGroup* const row : kept.rows) done();
+  merged.insert(merged.end(), kept.merged.begin(), kept.merged.end());
+  std::ranges::stable_sort(merged, std::greater(),
+                           [](const model::LeakGroup& row) { return row.bytes.value_or(0); });
+  return merged;
 }
 
-std::vector<model::LeakGroup> merged_blocks(const IndexedReport& report) {
+std::vector<model::LeakGroup> merged_blocks(const IndexedReport& report, const Style& style) {
   std::vector<const model::FrameworkSite*> sites;
   for (const model::FrameworkSite& site : report->framework_sites) sites.push_back(&site);
-  const auto merged = merged_rows(report, sites, [](const model::FrameworkSite& site) {
-    return std::tuple(site.framework, site.device, site.growth);
-  });
+  const auto merged = merged_rows(
+      report, sites,
+      [](const model::FrameworkSite& site) {
+        return std::tuple(site.framework, site.device, site.growth);
+      },
+      style);
   std::vector<model::LeakGroup> blocks;
   for (const model::FrameworkSite& site : merged) {
     model::LeakGroup block;

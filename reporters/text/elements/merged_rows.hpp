@@ -1,40 +1,19 @@
-// Merges rows of a report whose call stacks look alike. Two stacks may have the same functions and
-// lines in each frame, and differ only in the instructions that made the calls. The text report
-// shows rows with such stacks as one row, with their sums.
+// Merges rows of a report whose call stacks look alike (VisibleStacks). The text report shows rows
+// with such stacks as one row, with their sums.
 #pragma once
 
 #include <algorithm>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/model/named_steps.hpp"
 #include "reporters/model/row_progress.hpp"
+#include "reporters/text/elements/visible_stacks.hpp"
 
 namespace cuwarden {
-
-// Numbers the stacks of a report. Two stacks get the same number if the text report shows equal
-// texts for all of their frames.
-class VisibleStacks {
- public:
-  // Keeps a reference to the report, which the caller keeps alive.
-  explicit VisibleStacks(const IndexedReport& report) : report_(report) {}
-  // Returns the number of the report's stack with this id; stacks that look alike in the text
-  // report have one number. All null and unknown ids together have one number.
-  std::size_t number_of(model::MaybeId stack);
-
- private:
-  const IndexedReport& report_;               // report whose stacks are numbered; not owned
-  std::map<std::string, std::size_t> lines_;  // text of a frame, as shown → number of the text
-  std::unordered_map<model::Id, std::size_t> lines_by_frame_;  // frame's id → number of its text
-  // Key of a stack → the stack's number. The key has the number of each frame's text, innermost
-  // first, and then 1 if the stack is truncated, or 0. It is empty for an unknown stack.
-  std::map<std::vector<std::size_t>, std::size_t> stacks_;
-  std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
-};
 
 // Sets the field `growth` of `merged`, a leak row into which `rows` were merged and whose sums are
 // set. `merged` is growing if one of `rows` is. Otherwise, if the program marked no steps, the live
@@ -115,12 +94,13 @@ void merge_figures(const IndexedReport& report, const std::vector<const Row*>& r
 // pointers to rows, none of them null. `key`: function that returns a value with operator<. A
 // merged row is a copy of the first of its rows, with the figures that merge_figures() sets.
 // Returns the merged rows sorted by bytes, most first. Bytes that the driver keeps (kept_bytes), if
-// rows have them, count too. `done`: is called once for each of `rows`.
+// rows have them, count too. `style`: look of the stacks in the text report. `done`: is called once
+// for each of `rows`.
 template <class Row, class Key>
 std::vector<Row> merged_rows(
     const IndexedReport& report, const std::vector<const Row*>& rows, const Key& key,
-    RowDone done = [] {}) {
-  VisibleStacks stacks(report);
+    const Style& style, RowDone done = [] {}) {
+  VisibleStacks stacks(report, style);
   std::vector<std::vector<const Row*>> parts;
   std::map<std::pair<std::size_t, decltype(key(*rows.front()))>, std::size_t> known;
   for (const Row* row : rows) {
@@ -143,16 +123,18 @@ std::vector<Row> merged_rows(
   return merged;
 }
 
-// Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in the
-// text report are merged if their kind, device, function and module are equal. Memory that the end
-// of a context released, and suppressed leaks, are left out. `done`: is called for each row of the
-// table `leak_groups` that is not left out.
+// Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in this
+// style of the text report are merged if their kind, device, function, module and the library that
+// asked for the memory are equal. Memory that a library keeps for itself (is_kept_by_library()) is
+// merged only if all frames of the stacks are equal. Memory that the end of a context released, and
+// suppressed leaks, are left out. `done`: is called for each row of the table `leak_groups` that is
+// not left out.
 std::vector<model::LeakGroup> merged_leaks(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 
 // Returns the blocks that frameworks have handed out and not got back, in the form of leaks. The
 // field `api` has the framework's name. Growing rows come first, then the largest ones. Rows whose
-// stacks look alike in the text report are merged.
-std::vector<model::LeakGroup> merged_blocks(const IndexedReport&);
+// stacks look alike in this style of the text report are merged.
+std::vector<model::LeakGroup> merged_blocks(const IndexedReport&, const Style&);
 
 }  // namespace cuwarden

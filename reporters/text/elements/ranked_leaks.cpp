@@ -37,8 +37,9 @@ std::string words_of_no_growth(const IndexedReport& report) {
   return is_known ? "none of it grows" : "none of it is known to grow";
 }
 
-std::vector<model::LeakGroup> main_leaks(const IndexedReport& report, RowDone done) {
-  std::vector<model::LeakGroup> groups = merged_leaks(report, done);
+std::vector<model::LeakGroup> main_leaks(const IndexedReport& report, const Style& style,
+                                         RowDone done) {
+  std::vector<model::LeakGroup> groups = merged_leaks(report, style, done);
   std::erase_if(groups, [&](const model::LeakGroup& group) {
     done();
     return holds_listed_blocks(report, group) ||

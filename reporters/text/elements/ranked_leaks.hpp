@@ -6,6 +6,7 @@
 
 #include "reporters/model/indexed_report.hpp"
 #include "reporters/model/row_progress.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 
 namespace cuwarden {
 
@@ -24,10 +25,10 @@ std::string words_of_no_growth(const IndexedReport&);
 
 // Returns the groups of allocations that the text report lists as leaks, in its order: lost and
 // growing ones come first, then the largest. Memory that libraries keep for themselves is left out,
-// and so is memory whose blocks a framework lists. `done`: is called for each row, at most
-// passes_of_main_leaks times as often as the table `leak_groups` has rows.
+// and so is memory whose blocks a framework lists. `Style`: that of the list. `done`: is called for
+// each row, at most passes_of_main_leaks times as often as the table `leak_groups` has rows.
 std::vector<model::LeakGroup> main_leaks(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 inline constexpr std::size_t passes_of_main_leaks = 2;
 
 }  // namespace cuwarden

@@ -51,10 +51,11 @@ std::string at_calling_location(const IndexedReport&, model::MaybeId stack);
 // are one line with their number. If one to four neighbouring lines occur three or more times in a
 // row, as in a recursion, a line behind their first occurrence counts the frames of the others.
 // `most_lines`: most lines of frames; a further line counts the rest. If the style shows full
-// stacks, each frame has a line with the whole path, and `most_lines` has no effect. If the first
-// frame shown is not the program's own (users_frame()), a line "at FILE:LINE in FUNCTION" comes
-// before it. A last line says if outer frames were not recorded. If `stack` is null or unknown, or
-// has no frames, the only line says that no stack was recorded.
+// stacks, each frame has a line with the whole path, and `most_lines` has no effect. A line "at
+// FILE:LINE in FUNCTION" comes first if no other line shows the frame that a person would name for
+// the call (users_frame()). It is left out, too, if that frame is the first one. A last line says
+// if outer frames were not recorded. If `stack` is null or unknown, or has no frames, the only line
+// says that no stack was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

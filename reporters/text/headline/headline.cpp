@@ -34,7 +34,7 @@ bool is_host_memory(const model::LeakGroup& group) {
 
 // Returns the headline about a process that the kernel's OOM killer may have ended: it died unseen
 // or by SIGKILL, and its cgroup counts kills. Null otherwise.
-std::optional<Headline> oom_killer(const IndexedReport& report, RowDone done) {
+std::optional<Headline> oom_killer(const IndexedReport& report, const Style& style, RowDone done) {
   const auto& process = report->process;
   const model::MemoryCgroup cgroup = report->memory_cgroup.value_or(model::MemoryCgroup());
   const std::uint64_t kills = cgroup.oom_kills.value_or(0);
@@ -46,7 +46,7 @@ std::optional<Headline> oom_killer(const IndexedReport& report, RowDone done) {
   Headline headline{.gravity = Gravity::alarm, .title = "KILLED BY THE OOM KILLER"};
   headline.sentence = " " + moment_of(report, process.end_ns.value_or(0)) + ": ";
   std::uint64_t host_bytes = 0;
-  std::vector<model::LeakGroup> groups = merged_leaks(report, done);
+  std::vector<model::LeakGroup> groups = merged_leaks(report, style, done);
   std::erase_if(groups, [](const auto& group) { return !is_host_memory(group); });
   for (const auto& group : groups) host_bytes += group.bytes.value_or(0);
   if (limit_bytes != 0) {
@@ -112,7 +112,7 @@ std::string advice_on_death(bool aborted, model::Figure signal) {
 }
 
 // Returns the headline about a process that a signal or an abort has ended; null otherwise.
-std::optional<Headline> killed(const IndexedReport& report, RowDone done) {
+std::optional<Headline> killed(const IndexedReport& report, const Style& style, RowDone done) {
   const auto& process = report->process;
   const bool aborted = process.end_reason == "abort";
   if (!aborted && process.end_reason != "signal" && process.end_reason) return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<Headline> killed(const IndexedReport& report, RowDone done) {
       process_ending(process.end_reason, process.exit_status, process.signal);
   if (ending.starts_with(killed_by)) headline.sentence = " " + ending.substr(killed_by.size());
   headline.sentence += " " + moment_of(report, process.end_ns.value_or(0));
-  if (const auto line = first_leak(report, done)) {
+  if (const auto line = first_leak(report, style, done)) {
     headline.sentence += ", when " + human_bytes(report->leaks.bytes.value_or(0)) + " in " +
                          allocations(report->leaks.count.value_or(0)) + " were live";
     if (rank_of_leak(line->sum) < 3)
@@ -137,7 +137,7 @@ std::optional<Headline> killed(const IndexedReport& report, RowDone done) {
 }
 
 // Returns the headline about requests that were rescued; null if there were none.
-std::optional<Headline> rescued(const IndexedReport& report, RowDone) {
+std::optional<Headline> rescued(const IndexedReport& report, const Style&, RowDone) {
   std::uint64_t count = 0, failed = 0;
   const model::Incident* first = nullptr;
   for (const model::Incident& incident : report->incidents) {
@@ -176,10 +176,11 @@ std::string free_words(const IndexedReport& report, const model::Incident& incid
 
 // Adds to the cause the line of the program whose allocations matter most, if the process itself
 // holds the memory.
-void add_holder(const IndexedReport& report, const model::Incident& incident, Headline& headline) {
+void add_holder(const IndexedReport& report, const model::Incident& incident, const Style& style,
+                Headline& headline) {
   const NamedHolders named = named_holders(incident.verdict);
   const bool is_own = named == NamedHolders::own || named == NamedHolders::own_in_slabs;
-  const std::vector<model::IncidentHolder> holders = top_holders(report, incident);
+  const std::vector<model::IncidentHolder> holders = top_holders(report, incident, style);
   if (!is_own || holders.empty() || headline.cause.empty()) return;
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_calling_location(report, top.stack);
@@ -209,7 +210,8 @@ std::string request_words(const model::Incident& incident) {
   return text;
 }
 
-Headline headline_of_incident(const IndexedReport& report, const model::Incident& incident) {
+Headline headline_of_incident(const IndexedReport& report, const model::Incident& incident,
+                              const Style& style) {
   // A compute mode refuses contexts, however much is free.
   const bool lacked_memory = incident.result == "CUDA_ERROR_OUT_OF_MEMORY";
   Headline headline{.gravity = Gravity::alarm,
@@ -223,7 +225,7 @@ Headline headline_of_incident(const IndexedReport& report, const model::Incident
                       (all > 1 ? " " + human_count(all) + " times from then on" : "") +
                       free_words(report, incident) + at_calling_location(report, incident.stack);
   split(text_or(incident.advice, ""), headline);
-  add_holder(report, incident, headline);
+  add_holder(report, incident, style, headline);
   const std::string verdict = " (" + printable(incident.verdict) + ")";
   (headline.cause.empty() ? headline.sentence : headline.cause) += verdict;
   return headline;
@@ -278,8 +280,8 @@ Headline plain_headline(const IndexedReport& report) {
   return headline;
 }
 
-Headline headline_of(const IndexedReport& report, RowDone done) {
-  if (auto headline = oom_killer(report, done)) return *headline;
+Headline headline_of(const IndexedReport& report, const Style& style, RowDone done) {
+  if (auto headline = oom_killer(report, style, done)) return *headline;
   const model::Incident* const incident = last_failed(report);
   // A process that was killed long after a failure was not killed for that.
   constexpr std::uint64_t long_ns = 10ull * 60 * 1'000'000'000;
@@ -287,10 +289,10 @@ Headline headline_of(const IndexedReport& report, RowDone done) {
   const bool is_long_ago =
       incident != nullptr && end_ns > incident->last_ns.value_or(end_ns) + long_ns;
   if (is_long_ago)
-    if (auto headline = killed(report, done)) return *headline;
-  if (incident != nullptr) return headline_of_incident(report, *incident);
+    if (auto headline = killed(report, style, done)) return *headline;
+  if (incident != nullptr) return headline_of_incident(report, *incident, style);
   for (const auto& event : {killed, headline_of_leaks, rescued})
-    if (auto headline = event(report, done)) return *headline;
+    if (auto headline = event(report, style, done)) return *headline;
   return plain_headline(report);
 }
 

@@ -40,10 +40,11 @@ struct Headline {
 // 5. Requests were rescued.
 // If the process was killed more than ten minutes after the last failed request, event 3 comes
 // before event 2. Without any of these events, the headline says that nothing was leaked, how much
-// memory was live at the end, or that no allocation was recorded. `done`: is called for each row,
+// memory was live at the end, or that no allocation was recorded. Call stacks are counted as this
+// style of the text report tells them apart. `done`: is called for each row,
 // at most passes_of_headline times as often as the table `leak_groups` has rows.
 Headline headline_of(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 inline constexpr std::size_t passes_of_headline = 4;
 
 // Returns the headline that a report without any event has: that nothing was leaked, how much
@@ -52,7 +53,8 @@ Headline plain_headline(const IndexedReport&);
 
 // Returns the headline about an incident (a refused request) that cuwarden did not serve: the
 // request, the moment, the line of the program that made it, and the cause with its remedy.
-Headline headline_of_incident(const IndexedReport&, const model::Incident&);
+// Holders of memory are put together as in this style of the text report.
+Headline headline_of_incident(const IndexedReport&, const model::Incident&, const Style&);
 
 // Adds the headline to `text`: one line with title and sentence, one with the cause, and one with
 // the advice. A cause or an advice that is empty gets no line.

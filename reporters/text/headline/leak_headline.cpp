@@ -106,12 +106,13 @@ std::string freeing_function(const model::LeakGroup& group) {
 }
 
 // Returns advice about a line of which some allocations are lost.
-std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line, RowDone done) {
+std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line, const Style& style,
+                           RowDone done) {
   const model::LeakGroup& group = line.sum;
   const std::string function = freeing_function(group);
   if (function.empty()) return "";
   std::uint64_t gone = group.count.value_or(0);
-  VisibleStacks visible(report);
+  VisibleStacks visible(report, style);
   std::set<std::size_t> stacks;
   for (const model::MaybeId stack : line.stacks) {
     stacks.insert(visible.number_of(stack));
@@ -131,10 +132,11 @@ std::string advice_on_lost(const IndexedReport& report, const LeakOfLine& line, 
 
 }  // namespace
 
-std::optional<LeakOfLine> first_leak(const IndexedReport& report, RowDone done) {
+std::optional<LeakOfLine> first_leak(const IndexedReport& report, const Style& style,
+                                     RowDone done) {
   constexpr std::uint64_t far_more = 100;
-  std::vector<LeakOfLine> lines = summed_by_line(report, main_leaks(report, done), done);
-  std::vector<model::LeakGroup> blocks = merged_blocks(report);
+  std::vector<LeakOfLine> lines = summed_by_line(report, main_leaks(report, style, done), done);
+  std::vector<model::LeakGroup> blocks = merged_blocks(report, style);
   std::erase_if(blocks, [](const model::LeakGroup& block) { return block.growth != "growing"; });
   for (LeakOfLine& line : summed_by_line(report, blocks)) lines.push_back(std::move(line));
   if (lines.empty()) return std::nullopt;
@@ -154,8 +156,9 @@ std::string held_words(const IndexedReport& report, const LeakOfLine& line) {
          made_words(report, line, counted(line.sum.count.value_or(0), line.sum.kind));
 }
 
-std::optional<Headline> headline_of_leaks(const IndexedReport& report, RowDone done) {
-  const auto line = first_leak(report, done);
+std::optional<Headline> headline_of_leaks(const IndexedReport& report, const Style& style,
+                                          RowDone done) {
+  const auto line = first_leak(report, style, done);
   if (!line || rank_of_leak(line->sum) > 2) return std::nullopt;
   const model::LeakGroup& group = line->sum;
   const std::uint64_t count = group.count.value_or(0), lost = group.lost_count.value_or(0);
@@ -166,7 +169,7 @@ std::optional<Headline> headline_of_leaks(const IndexedReport& report, RowDone d
     headline.sentence =
         ": " + human_bytes(group.lost_bytes.value_or(0)) + " in " +
         made_words(report, *line, lost < count ? human_count(lost) + " of " + all : all);
-    headline.advice = advice_on_lost(report, *line, done);
+    headline.advice = advice_on_lost(report, *line, style, done);
   } else {
     headline.sentence = ": " + held_words(report, *line);
     headline.advice =

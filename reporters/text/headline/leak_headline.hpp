@@ -17,7 +17,7 @@ namespace cuwarden {
 struct LeakOfLine {
   // Sums of the leaks. Stack, call and module are those of the leak that stands first.
   model::LeakGroup sum;
-  // Stacks that look different in the text report; never empty. Null: no stack is known.
+  // Stacks that look different in a style of the text report; never empty. Null: no stack is known.
   std::vector<model::MaybeId> stacks;
 };
 
@@ -27,7 +27,7 @@ struct LeakOfLine {
 // Live blocks of frameworks, such as tensors, count if they grow. `done`: is called for each row,
 // at most passes_of_first_leak times as often as the table `leak_groups` has rows.
 std::optional<LeakOfLine> first_leak(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 inline constexpr std::size_t passes_of_first_leak = passes_of_main_leaks + 1;
 
 // Returns words for the live allocations of a line, such as "20.0 MiB in 20 allocations of device
@@ -39,6 +39,6 @@ std::string held_words(const IndexedReport&, const LeakOfLine&);
 // Returns the headline about lost or growing memory; null if there is none. `done`: is called for
 // each row, at most passes_of_headline times as often as the table `leak_groups` has rows.
 std::optional<Headline> headline_of_leaks(
-    const IndexedReport&, RowDone done = [] {});
+    const IndexedReport&, const Style&, RowDone done = [] {});
 
 }  // namespace cuwarden

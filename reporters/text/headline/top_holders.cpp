@@ -22,12 +22,13 @@ bool holders_lock_slabs(const model::Incident& incident,
 }
 
 std::vector<model::IncidentHolder> top_holders(const IndexedReport& report,
-                                               const model::Incident& incident) {
+                                               const model::Incident& incident,
+                                               const Style& style) {
   std::vector<const model::IncidentHolder*> rows;
   for (const auto& holder : report->incident_holders)
     if (holder.incident == incident.id) rows.push_back(&holder);
-  std::vector<model::IncidentHolder> holders =
-      merged_rows(report, rows, [](const auto& holder) { return holder.kind; });
+  std::vector<model::IncidentHolder> holders = merged_rows(
+      report, rows, [](const auto& holder) { return holder.kind; }, style);
   const bool locked = holders_lock_slabs(incident, holders);
   std::ranges::stable_sort(holders, std::greater(), [locked](const auto& holder) {
     return std::tuple(locked ? holder.slab_locked_bytes.value_or(0) : 0, grows(holder),

@@ -17,11 +17,12 @@ inline bool grows(const model::IncidentHolder& holder) {
 bool is_block(const model::IncidentHolder&);
 
 // Returns the call stacks that held memory when the incident's request was refused. Stacks that
-// look alike in the text report are one row, with their sums. If locked slabs are the cause of the
-// incident, the stacks that lock most memory come first. Then growing ones come before others, and
-// blocks of frameworks before other memory, since they show whose memory it is. Last, larger ones
-// come before smaller ones.
-std::vector<model::IncidentHolder> top_holders(const IndexedReport&, const model::Incident&);
+// look alike in this style of the text report are one row, with their sums. If locked slabs are the
+// cause of the incident, the stacks that lock most memory come first. Then growing ones come before
+// others, and blocks of frameworks before other memory, since they show whose memory it is. Last,
+// larger ones come before smaller ones.
+std::vector<model::IncidentHolder> top_holders(const IndexedReport&, const model::Incident&,
+                                               const Style&);
 
 // True if locked slabs are the cause of the incident, and some of the given holders lock memory in
 // slabs. Slabs are 2 MiB pages that the driver cuts small requests from; a live piece locks the

@@ -91,7 +91,7 @@ class HeadlineTest : public testing::Test {
     report.process.signal = signal;
   }
 
-  Headline headline() const { return headline_of(IndexedReport(report)); }
+  Headline headline() const { return headline_of(IndexedReport(report), Style(false)); }
   std::string clock(std::uint64_t since_start) const {
     return time_of_day(*parse_iso_8601(report.process.start) +
                        static_cast<std::int64_t>(since_start * second_ns));
