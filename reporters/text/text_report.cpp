@@ -216,7 +216,9 @@ std::string text_report(const IndexedReport& report, const TextOptions& options,
   add_implicit(report, style, text);
   if (options.by == GroupBy::stack) add_peaks(report, style, text);
   add_host_memory(report, style, text);
-  return fitted(text, {.columns = options.columns, .ascii = options.ascii});
+  return fitted(
+      text,
+      {.columns = options.columns, .ascii = options.ascii, .whole_words = options.full_stacks});
 }
 
 }  // namespace cuwarden

@@ -29,7 +29,8 @@ struct TextOptions {
   // report.
   bool unmatched_suppressions = true;
   // Width of the terminal or the page in characters. Longer lines are continued in indented ones.
-  // 0: lines are never broken.
+  // Words that are longer than a line are broken, too, unless call stacks show all frames. 0: lines
+  // are never broken.
   std::size_t columns = 0;
   bool ascii = false;  // true if the text has ASCII characters alone
 };

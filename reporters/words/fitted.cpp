@@ -65,35 +65,95 @@ std::string_view colour_behind(std::string_view text, std::string_view open) {
   return open;
 }
 
+// Returns the length of the start of `word`, a word with more than `columns` columns, that fits
+// into them. It ends behind a "::", "/" or "_" if there is one. It has one letter at least.
+std::size_t end_of_part(std::string_view word, std::size_t columns) {
+  std::size_t end = 0, part = 0;  // bytes until here; bytes of the longest part that is fine
+  for (std::size_t used = 0; end < word.size();) {
+    const std::string_view left = word.substr(end);
+    const std::size_t colour = leading_colour(left);
+    if (colour == 0 && used++ == std::max<std::size_t>(columns, 1)) break;
+    end += colour == 0 ? first_letter(left).bytes : colour;
+    const std::string_view before = word.substr(0, end);
+    if (before.ends_with("::") || before.ends_with('/') || before.ends_with('_')) part = end;
+  }
+  return part == 0 ? end : part;
+}
+
+// The lines into which one long line is broken.
+class BrokenLine {
+ public:
+  // Adds the lines to `result`, which the caller keeps alive. `indent`: spaces before all lines but
+  // the first.
+  BrokenLine(std::size_t columns, std::size_t indent, bool whole_words, std::string& result)
+      : columns_(columns), indent_(indent), whole_words_(whole_words), result_(result) {}
+
+  // Adds words with the spaces before each of them, between which the line may not be parted.
+  void add(std::string_view words) {
+    const std::size_t start = std::min(words.find_first_not_of(' '), words.size());
+    const std::size_t width = columns_of(words);
+    // A word that is too long alone needs no line of its own at the start.
+    const bool parts = has_word_ && used_ + width > columns_;
+    if (parts) begin_line();
+    has_word_ = has_word_ || width > 0;
+    if (parts) words.remove_prefix(start);
+    if (used_ + columns_of(words) <= columns_ || whole_words_) return append(words);
+    while (!words.empty()) {
+      const std::size_t spaces = std::min(words.find_first_not_of(' '), words.size());
+      const std::size_t end = std::min(words.find(' ', spaces), words.size());
+      append(words.substr(0, spaces));
+      add_word(words.substr(spaces, end - spaces));
+      words.remove_prefix(end);
+    }
+  }
+
+ private:
+  void append(std::string_view text) {
+    result_ += text;
+    used_ += columns_of(text);
+    open_ = colour_behind(text, open_);
+  }
+  void begin_line() {
+    if (!open_.empty()) result_ += end_of_colour;
+    result_ += '\n' + std::string(indent_, ' ');
+    result_ += open_;
+    used_ = indent_;
+  }
+  // Adds a word, in parts if it fits into no line.
+  void add_word(std::string_view word) {
+    const bool fits_a_line = indent_ + columns_of(word) <= columns_;
+    while (!fits_a_line && used_ + columns_of(word) > columns_) {
+      const std::size_t end = end_of_part(word, columns_ - std::min(used_, columns_));
+      append(word.substr(0, end));
+      word.remove_prefix(end);
+      if (word.empty()) return;
+      begin_line();
+    }
+    append(word);
+  }
+
+  std::size_t columns_, indent_;  // columns of a line; spaces before all lines but the first
+  bool whole_words_;              // true if words are never broken
+  std::string& result_;           // text that the lines are added to; not owned
+  std::size_t used_ = 0;          // columns of the last line
+  bool has_word_ = false;         // true if the first line has a word
+  // Colour that is on; empty: none. It ends with each line, since programs that show a page at a
+  // time expect that.
+  std::string_view open_;
+};
+
 // Adds the line to `result` in as many lines as it needs.
-void add_line(std::string_view line, std::size_t columns, std::string& result) {
-  if (columns == 0 || columns_of(line) <= columns) {
+void add_line(std::string_view line, const TextSpace& space, std::string& result) {
+  if (columns_of(line) <= space.columns) {
     result += line;
     return;
   }
   constexpr std::size_t most_indent = 16, further = 4;
   const std::size_t indent = std::min(line.find_first_not_of(' '), most_indent) + further;
-  std::size_t used = 0;
-  std::string_view open;  // the colour that is on; programs that show a page at a time expect it
-                          // to end with the line
-  bool has_word = false;  // a word that is too long alone needs no line of its own at the start
+  BrokenLine broken(space.columns, indent, space.whole_words, result);
   while (!line.empty()) {
-    const std::size_t start = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t end = end_of_words(line);
-    const std::string_view word = line.substr(0, end);
-    const std::size_t width = columns_of(word);
-    if (has_word && used + width > columns) {
-      if (!open.empty()) result += end_of_colour;
-      result += '\n' + std::string(indent, ' ');
-      result += open;
-      result += word.substr(start);
-      used = indent + width - start;
-    } else {
-      result += word;
-      used += width;
-    }
-    has_word = has_word || width > 0;
-    open = colour_behind(word, open);
+    broken.add(line.substr(0, end));
     line.remove_prefix(end);
   }
 }
@@ -107,7 +167,7 @@ std::string fitted(std::string_view text, const TextSpace& space) {
   std::string result;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
-    add_line(text.substr(0, end), space.columns, result);
+    add_line(text.substr(0, end), space, result);
     if (end == text.npos) break;
     result += '\n';
     text.remove_prefix(end + 1);

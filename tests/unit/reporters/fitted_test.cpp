@@ -23,10 +23,38 @@ TEST(Fitted, a_long_line_goes_on_in_indented_lines) {
             "  one two\n      three\n      four");
 }
 
-TEST(Fitted, a_word_that_is_too_long_stays_whole) {
+TEST(Fitted, a_word_that_is_too_long_is_broken) {
   EXPECT_EQ(fitted("one extraordinarily two\n", {.columns = 8, .ascii = false}),
-            "one\n    extraordinarily\n    two\n");
-  EXPECT_EQ(fitted("extraordinarily\n", {.columns = 8, .ascii = false}), "extraordinarily\n");
+            "one\n    extr\n    aord\n    inar\n    ily\n    two\n");
+  EXPECT_EQ(fitted("extraordinarily\n", {.columns = 8, .ascii = false}),
+            "extraord\n    inar\n    ily\n");
+  EXPECT_EQ(fitted("µµµµµµµµµµ", {.columns = 8, .ascii = false}), "µµµµµµµµ\n    µµ");
+  EXPECT_EQ(fitted("abcdef", {.columns = 3, .ascii = false}), "abc\n    d\n    e\n    f")
+      << "each line has a letter at least";
+}
+
+TEST(Fitted, a_word_that_is_too_long_stays_whole_if_words_are_not_broken) {
+  const auto whole = [](const char* text) {
+    return fitted(text, {.columns = 8, .ascii = false, .whole_words = true});
+  };
+  EXPECT_EQ(whole("one extraordinarily two\n"), "one\n    extraordinarily\n    two\n");
+  EXPECT_EQ(whole("extraordinarily\n"), "extraordinarily\n");
+}
+
+TEST(Fitted, a_word_that_is_too_long_is_broken_behind_the_parts_of_a_name) {
+  EXPECT_EQ(fitted("  one at::native::copy_kernel(int)", {.columns = 18, .ascii = false}),
+            "  one\n      at::native::\n      copy_\n      kernel(int)");
+  EXPECT_EQ(fitted("in /home/u/folder/name.cpp:1 two", {.columns = 14, .ascii = false}),
+            "in /home/u/\n    folder/\n    name.cpp:1\n    two");
+  EXPECT_EQ(fitted("one two/three", {.columns = 13, .ascii = false}), "one two/three");
+  EXPECT_EQ(fitted("one two/thre four", {.columns = 12, .ascii = false}), "one two/thre\n    four")
+      << "a word that fits into a line stays whole";
+}
+
+TEST(Fitted, a_colour_ends_and_begins_again_in_a_word_that_is_broken) {
+  const std::string red(red_colour), end(end_of_colour);
+  EXPECT_EQ(fitted(red + "one::two::three" + end, {.columns = 11, .ascii = false}),
+            red + "one::two::" + end + "\n    " + red + "three" + end);
 }
 
 TEST(Fitted, a_short_word_stays_with_the_one_behind_it_and_a_number_with_its_unit) {

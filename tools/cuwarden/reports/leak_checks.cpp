@@ -109,7 +109,7 @@ int LeakChecks::finish() {
     print(descriptor_,
           (is_first_ ? "" : "\n") +
               fitted(difference_text(with_, *before_, now_, difference, shown_.top, style_),
-                     {shown_.columns, shown_.ascii}));
+                     {shown_.columns, shown_.ascii, shown_.full_stacks}));
   }
   if (!options_.new_baseline.empty() && !write_new_baseline()) status = 2;
   if (options_.prints_suppressions) print(STDOUT_FILENO, suppression_lines(now_));

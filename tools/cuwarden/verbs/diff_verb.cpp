@@ -106,7 +106,7 @@ int diff_verb(const DiffVerb& verb) {
     print_line(STDOUT_FILENO, "two looks at one process, with " + time + " between them");
   if (const std::string text = unmatched.text(); !text.empty())
     print(verb.checks.is_output_alone() ? STDERR_FILENO : STDOUT_FILENO,
-          fitted(text, {verb.text.columns, verb.text.ascii}) + "\n");
+          fitted(text, {verb.text.columns, verb.text.ascii, verb.text.full_stacks}) + "\n");
   return checks.finish();
 }
 

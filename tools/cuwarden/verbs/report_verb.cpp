@@ -71,7 +71,8 @@ class Report {
     // A suppression may match in a report that could not be read.
     if (has_several_ && status_ == 0)
       if (const std::string text = unmatched_.text(); !text.empty())
-        put((first_ ? "" : "\n") + fitted(text, {verb_.text.columns, verb_.text.ascii}));
+        put((first_ ? "" : "\n") +
+            fitted(text, {verb_.text.columns, verb_.text.ascii, verb_.text.full_stacks}));
     return std::max(status_, checks_.finish());
   }
 
@@ -176,7 +177,8 @@ class Report {
   void show_processes(const model::MergedReport& merged) {
     const std::string text = merged_text(merged, verb_.text.top, style_);
     if (text.empty()) return;
-    put((first_ ? "" : "\n") + fitted(text, {verb_.text.columns, verb_.text.ascii}));
+    put((first_ ? "" : "\n") +
+        fitted(text, {verb_.text.columns, verb_.text.ascii, verb_.text.full_stacks}));
     first_ = false;
   }
 

@@ -288,7 +288,8 @@ void show(const RunVerb& verb, const std::vector<RunReport>& reports, LeakChecks
   }
   // A suppression may match in a report that could not be read.
   if (reports.size() > 1 && all_read && unmatched.has_any())
-    print(STDERR_FILENO, "\n" + fitted(unmatched.text(), {options.columns, options.ascii}));
+    print(STDERR_FILENO,
+          "\n" + fitted(unmatched.text(), {options.columns, options.ascii, options.full_stacks}));
 }
 
 // Shows the reports of the processes that have ended, or one line why there are none. Adds them to
