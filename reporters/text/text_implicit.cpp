@@ -49,11 +49,18 @@ void add_sharers(const IndexedReport& report, const model::ImplicitGroup& group,
         "\n";
 }
 
-void add_group(const IndexedReport& report, const model::ImplicitGroup& group, const Style& style,
-               std::string& text) {
+// Returns the row's bytes in words, such as "526.9 MiB" or "about 2.0 MiB".
+std::string amount_of(const model::ImplicitGroup& group) {
+  return (group.uncertain ? "about " : "") + human_bytes(all_bytes(group));
+}
+
+// Adds a row. `width`: columns of the bytes, which stand flush right.
+void add_group(const IndexedReport& report, const model::ImplicitGroup& group, std::size_t width,
+               const Style& style, std::string& text) {
   const std::uint64_t count = group.count.value_or(0), ended = group.released_count.value_or(0),
                       kept = group.kept_bytes.value_or(0);
-  text += "    " + style.bold((group.uncertain ? "about " : "") + human_bytes(all_bytes(group)));
+  const std::string amount = amount_of(group);
+  text += "    " + std::string(width - amount.size(), ' ') + style.bold(amount);
   if (count != 0)
     text += (group.shared ? " (shared equally) in " : " in ") + objects(group.item, count);
   else
@@ -90,7 +97,9 @@ void add_implicit(const IndexedReport& report, const Style& style, std::string& 
   text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
           " for contexts, modules, kernels, streams and graphs, most of it for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);
-  for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], style, text);
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < shown; ++i) width = std::max(width, amount_of(groups[i]).size());
+  for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], width, style, text);
   if (shown == groups.size()) return;
   std::uint64_t rest = 0;
   for (std::size_t i = shown; i < groups.size(); ++i) rest += all_bytes(groups[i]);

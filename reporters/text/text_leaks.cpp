@@ -60,9 +60,25 @@ std::string reachability_of(const model::LeakGroup& group, const Style& style) {
   return group.reachable_count.value_or(0) >= std::max<std::uint64_t>(count, 1) ? "reachable" : "";
 }
 
+// Widths of the columns in which a list of leaks begins, so that its numbers stand flush right.
+struct ListWidths {
+  std::size_t rank = 3, bytes = 0;  // rank: with the full stop behind it
+};
+
+// Returns the widths for a list of these groups. `ranks`: their number.
+ListWidths widths_of(const std::vector<model::LeakGroup>& groups, std::size_t ranks) {
+  ListWidths widths;
+  widths.rank = std::max(widths.rank, std::to_string(ranks).size() + 1);
+  for (std::size_t i = 0; i < ranks; ++i)
+    widths.bytes = std::max(widths.bytes, human_bytes(groups[i].bytes.value_or(0)).size());
+  return widths;
+}
+
 void add_group(const IndexedReport& report, const model::LeakGroup& group, std::size_t rank,
-               const Style& style, std::string& text) {
-  text += "\n" + padded(std::to_string(rank) + ".", 3, true) + " ";
+               const ListWidths& widths, const Style& style, std::string& text) {
+  const std::size_t bytes_width = human_bytes(group.bytes.value_or(0)).size();
+  text += "\n" + padded(std::to_string(rank) + ".", widths.rank, true) + " " +
+          std::string(widths.bytes - bytes_width, ' ');
   add_leak_words(report, group, style, text);
   text += "\n";
   add_stack(report, group.stack, most_leak_lines, style, text);
@@ -281,7 +297,8 @@ void add_blocks(const IndexedReport& report, const TextOptions& options, const S
           (frameworks.size() == 1 ? " has" : " have") + " handed out and not got back\n";
   std::erase_if(blocks, [&](const auto& block) { return !wanted(report, block, options); });
   const std::size_t shown = options.top == 0 ? blocks.size() : std::min(options.top, blocks.size());
-  for (std::size_t i = 0; i < shown; ++i) add_group(report, blocks[i], i + 1, style, text);
+  const ListWidths widths = widths_of(blocks, shown);
+  for (std::size_t i = 0; i < shown; ++i) add_group(report, blocks[i], i + 1, widths, style, text);
   if (shown < blocks.size())
     text += "\n" +
             style.dim("  … " + std::to_string(blocks.size() - shown) +
@@ -331,8 +348,9 @@ void add_leaks(const IndexedReport& report, const TextOptions& options, const He
     if (!style.shows_full_stacks()) groups.erase(last, groups.end());
     const std::size_t shown =
         options.top == 0 ? groups.size() : std::min(options.top, groups.size());
+    const ListWidths widths = widths_of(groups, shown);
     for (std::size_t i = 0; i < shown; ++i) {
-      add_group(report, groups[i], i + 1, style, text);
+      add_group(report, groups[i], i + 1, widths, style, text);
       done();
     }
     if (shown < groups.size()) {

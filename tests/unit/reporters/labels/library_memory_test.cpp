@@ -127,7 +127,7 @@ TEST_F(LibraryMemoryTest, is_listed_last_in_one_line_with_its_sum) {
             said.npos)
       << said;
   const std::string full = text(true);
-  EXPECT_NE(full.find(" 1. 1.0 MiB in 1 allocation"), full.npos) << full;
+  EXPECT_NE(full.find(" 1.   1.0 MiB in 1 allocation"), full.npos) << full;
   EXPECT_NE(full.find(" 2. 700.0 MiB in 1 allocation"), full.npos) << full;
   EXPECT_EQ(full.find("lists them"), full.npos) << full;
 }

@@ -41,6 +41,25 @@ TEST(TextImplicit, estimates_are_told_as_such) {
   EXPECT_TRUE(test::has(text, "    about 3.0 MiB in 2 modules")) << text;
 }
 
+TEST(TextImplicit, amounts_stand_flush_right_and_rows_of_nothing_are_left_out) {
+  std::vector<model::ImplicitGroup> rows = {
+      group("context", false, false), group("streams", false, false), group("modules", true, false),
+      group("graphs", false, false)};
+  rows[0].bytes = 527u << 20;
+  rows[1].bytes = 0;
+  rows[3].bytes = rows[3].count = 0;
+  rows[3].released_count = 2;
+  EXPECT_EQ(text_of(rows),
+            "\nTAKEN BY THE DRIVER: 530.0 MiB for contexts, modules, kernels, streams and graphs, "
+            "most of it for\n"
+            "        527.0 MiB in 2 contexts · GPU 0 · cuCall\n"
+            "       no stack was recorded\n"
+            "    about 3.0 MiB in 2 modules · GPU 0 · cuCall\n"
+            "       no stack was recorded\n"
+            "              0 B in 2 streams · GPU 0 · cuCall\n"
+            "       no stack was recorded\n");
+}
+
 TEST(TextImplicit, a_row_names_the_calls_with_which_its_objects_share_bytes) {
   model::Report report;
   const char* const functions[] = {"warm_up", "open_streams", "load_code", "capture", "replay"};

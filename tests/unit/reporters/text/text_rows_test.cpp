@@ -198,6 +198,26 @@ TEST_F(TextRows, numbers_of_the_memory_stand_flush_right) {
       << shown;
 }
 
+TEST_F(TextRows, amounts_of_the_leaks_stand_flush_right) {
+  for (std::uint64_t i = 0; i < 101; ++i) {
+    model::LeakGroup& row = report.leak_groups.emplace_back();
+    row.kind = "device";
+    row.device = 0;
+    row.count = 1;
+    row.bytes = i == 0 ? 16 * mib : 2 * mib;
+    row.stack = add_stack(i + 1);
+  }
+  report.leaks = {101, 216 * mib, 0, 0};
+  const std::string ten = text();
+  EXPECT_TRUE(has(ten, "\n 1. 16.0 MiB in 1 allocation ")) << ten;
+  EXPECT_TRUE(has(ten, "\n 9.  2.0 MiB in 1 allocation ")) << ten;
+  EXPECT_TRUE(has(ten, "\n10.  2.0 MiB in 1 allocation ")) << ten;
+  const std::string all = text_of_top(0);
+  EXPECT_TRUE(has(all, "\n  1. 16.0 MiB in 1 allocation ")) << all;
+  EXPECT_TRUE(has(all, "\n101.  2.0 MiB in 1 allocation ")) << all;
+  EXPECT_TRUE(has(text_of_top(1), "\n 1. 16.0 MiB in 1 allocation ")) << text_of_top(1);
+}
+
 TEST_F(TextRows, a_row_of_the_memory_fits_into_a_line_of_a_file) {
   add_total("stream_ordered", 2400 * mib, 15'800 * mib);
   model::Total& row = report.totals.back();
