@@ -17,6 +17,7 @@
 #include "reporters/exports/exports.hpp"
 #include "reporters/exports/frame_words.hpp"
 #include "reporters/exports/protobuf_message.hpp"
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
 #include "reporters/words/wall_clock.hpp"
@@ -71,7 +72,7 @@ class Details {
 };
 
 std::string words_of_device(model::MaybeId device) {
-  return device ? "device " + std::to_string(*device) : "host";
+  return device ? "GPU " + std::to_string(*device) : "host";
 }
 
 std::string words_of_bytes(model::Figure bytes) {
@@ -192,9 +193,9 @@ class Trace final : public CommonFile {
         ProtobufMessage bytes;
         bytes.number(3, unit_of_bytes);
         const bool is_rss = span.kind == "host_rss";
-        row.track = add_track(is_rss ? "resident memory of the process"
-                                     : words_of_device(span.device) + ": " + printable(span.kind),
-                              process_track_, bytes, 8);
+        row.track = add_track(
+            is_rss ? "resident memory of the process" : memory_name(span.kind, span.device),
+            process_track_, bytes, 8);
       }
       const std::uint64_t begin_ns = span.time_ns.value_or(0);
       if (const model::Figure most = span.max_bytes ? span.max_bytes : span.last_bytes)
@@ -214,10 +215,10 @@ class Trace final : public CommonFile {
       Details details;
       details.add("bytes", total.peak_bytes);
       details.add("allocations", total.peak_count);
-      add_event(track, instant, *total.peak_time_ns,
-                words_of_device(total.device) + ": " + printable(total.kind) + " peaks at " +
-                    human_bytes(*total.peak_bytes),
-                details);
+      add_event(
+          track, instant, *total.peak_time_ns,
+          memory_name(total.kind, total.device) + " peaks at " + human_bytes(*total.peak_bytes),
+          details);
     }
   }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reporters/words/paths.hpp"
@@ -14,16 +16,10 @@ namespace cuwarden {
 namespace {
 
 constexpr std::uint64_t bar_width = 24;
+constexpr std::size_t most_name_columns = 22;
 
 const std::map<std::string, std::string>& item_names() {
   static const std::map<std::string, std::string> names = {
-      {"live_device", "live, linear"},
-      {"live_managed", "live, managed"},
-      {"live_stream_ordered", "live, stream-ordered"},
-      {"live_vmm", "live, virtual memory"},
-      {"live_array", "live, arrays"},
-      {"live_imported", "imported"},
-      {"live_graph", "live, graphs"},
       {"slab_waste", "locked in slabs"},
       {"rounding_waste", "lost to rounding"},
       {"pool", "free in pool's pages"},
@@ -40,6 +36,16 @@ const std::map<std::string, std::string>& item_names() {
       {"unexplained", "contexts and others"},
   };
   return names;
+}
+
+// Returns words for the live allocations of a kind, such as "live device memory". `kind`: as in
+// reports.
+std::string live_words(const std::string& kind) {
+  std::string words = "live " + memory_name(kind, std::nullopt);
+  constexpr std::string_view last = " memory";
+  if (words.size() > most_name_columns && words.ends_with(last))
+    words.resize(words.size() - last.size());
+  return words;
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -76,6 +82,8 @@ void add_managed(const model::Report& report, const model::Device& device, const
 }  // namespace
 
 std::string account_item_words(const std::string& item) {
+  constexpr std::string_view live = "live_";
+  if (item.starts_with(live)) return live_words(item.substr(live.size()));
   const auto name = item_names().find(item);
   return name == item_names().end() ? printable(item) : name->second;
 }
@@ -109,9 +117,9 @@ void add_accounts(const IndexedReport& report, const Style& style, std::string& 
     for (const auto& [name, bytes] : rows) {
       const auto filled =
           static_cast<std::size_t>(std::min(bar_width, (bytes * bar_width + total / 2) / total));
-      text += "  " + padded(name, 22) + " " + padded(human_bytes(bytes), 11, true) + "  " +
-              std::string(filled, '#') + style.dim(std::string(bar_width - filled, '.')) + " " +
-              padded(percent(bytes, total), 8, true) + "\n";
+      text += "  " + padded(name, most_name_columns) + " " + padded(human_bytes(bytes), 11, true) +
+              "  " + std::string(filled, '#') + style.dim(std::string(bar_width - filled, '.')) +
+              " " + padded(percent(bytes, total), 8, true) + "\n";
     }
     if (local_memory > 0 && local_memory >= used / least_share) add_largest_kernel(device, text);
     if (unexplained != rows.end())

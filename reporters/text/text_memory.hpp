@@ -15,7 +15,8 @@ namespace cuwarden {
 inline constexpr std::uint64_t least_share = 50;
 
 // Returns words for an item of the report's table `accounts`, such as "locked in slabs" for
-// "slab_waste". An unknown item is returned as it is.
+// "slab_waste", or "live device memory" for "live_device" (memory_name()). Names of live memory
+// that have more than 22 columns lack the word "memory". An unknown item is returned as it is.
 std::string account_item_words(const std::string& item);
 
 // Adds lines with bars to `text`: one for each part of each device's memory at the device's last

@@ -36,7 +36,8 @@ def test_without_a_terminal_it_prints_once(cuwarden, growing):
         assert order_of(done.stdout)[0] == "holds_most"
         assert set(order_of(done.stdout)) == set(CALL_SITES)
         (line,) = [line for line in done.stdout.splitlines() if "holds_most" in line]
-        assert re.match(r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device GPU 0\s+cudaMalloc\s+growing\.cpp:\d+ in holds_most", line)
+        memory = r"\s+4\.0 GiB\s+1\s+0\s+0\.0  device memory \(GPU 0\)\s+cudaMalloc\s+"
+        assert re.match(memory + r"growing\.cpp:\d+ in holds_most", line)
         (line,) = [line for line in done.stdout.splitlines() if "grows_fastest" in line]
         assert re.search(r"\+\d+\.\d [KMG]iB/min ", line) and "pinned" in line
         assert "iB/s" not in done.stdout and "[grows" not in done.stdout
@@ -246,8 +247,8 @@ def test_top_ends_when_its_terminal_is_gone(workspace, growing):
 def test_the_totals_above_are_the_sums_of_the_groups_below(cuwarden, growing):
     for _ in range(5):
         above, below = cuwarden("top", growing.pid).stdout.split("WHERE\n")
-        kinds = re.findall(r"^(\w+(?: GPU \d+)?) .* live in ([\d,]+)", above, re.M)
-        assert [kind for kind, _ in kinds] == ["device GPU 0", "pinned"]
+        kinds = re.findall(r"^(\w+(?: host)? memory(?: \(GPU \d+\))?) .* live in ([\d,]+)", above, re.M)
+        assert [kind for kind, _ in kinds] == ["device memory (GPU 0)", "pinned host memory"]
         for kind, count in kinds:
             rows = [line.split() for line in below.splitlines() if f"  {kind} " in line]
             assert sum(int(row[2].replace(",", "")) for row in rows) == int(count.replace(",", ""))

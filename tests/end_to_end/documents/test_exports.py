@@ -112,8 +112,9 @@ def test_the_trace_has_the_processes_their_memory_and_their_refused_requests(job
         counters = [row for row in trace.counters if row["process"]["pid"] == report["process"]["pid"]]
         last = {row["name"]: int(row["value"]) for row in counters}
         for total in report["totals"]:
-            device = "host" if total["device"] is None else f"device {total['device']}"
-            assert last[f"{device}: {total['kind']}"] == total["live_bytes"]
+            name = {"device": "device memory", "pinned": "pinned host memory"}[total["kind"]]
+            device = "" if total["device"] is None else f" (GPU {total['device']})"
+            assert last[name + device] == total["live_bytes"]
     shown = [row for row in trace.slices if row["track"] == "refused requests" and row["depth"] == 0]
     assert len(shown) == sum(len(report["incidents"]) for report in of_job(job)) > 0
 

@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "reporters/text/elements/text_elements.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/core/kind.hpp"
 
 namespace cuwarden {
 namespace {
@@ -39,7 +41,8 @@ std::string rate_text(const model::SignedFigure& per_minute) {
 }
 
 std::string memory_text(const std::string& kind, const model::MaybeId& device) {
-  return device ? kind + " GPU " + std::to_string(*device) : kind;
+  if (kind != kind_name(Kind::framework_block)) return memory_name(kind, device);
+  return "blocks of frameworks" + (device ? " (GPU " + std::to_string(*device) + ")" : "");
 }
 
 std::string program_text(const ProcessRow& process) {
@@ -61,7 +64,8 @@ std::string growing_mark(const StackRow& stack) {
 std::string waiting_text(const WaitingRow& request) {
   std::string line = "waits for memory: " + request.api.value_or("a request") +
                      (request.bytes ? " of " + bytes_text(request.bytes) : "") + " (" +
-                     (request.device ? "GPU " + std::to_string(*request.device) : request.kind) +
+                     (request.device ? "GPU " + std::to_string(*request.device)
+                                     : memory_name(request.kind, std::nullopt)) +
                      "), rung " + request.rung + " for " +
                      human_time(request.duration_ns.value_or(0));
   if (request.where) line += ": " + *request.where;

@@ -21,8 +21,10 @@ std::string per_minute_text(std::uint64_t bytes_per_minute);
 // Returns a rate, given per minute, as a number per second, such as "12.5"; "0.0" if it is
 // negative, and "-" if it is null.
 std::string rate_text(const model::SignedFigure& per_minute);
-// Returns the kind of memory and the ordinal of its device, such as "device GPU 0". `device`: null
-// for host memory, for which the text is the kind alone.
+// Returns words for a kind of memory on a device as in the text report (memory_name()), such as
+// "device memory (GPU 0)". Blocks that frameworks hand out have a name of their own, since `top`
+// also shows the memory that they lie in. `kind`: as in reports. `device`: CUDA ordinal; null for
+// host memory.
 std::string memory_text(const std::string& kind, const model::MaybeId& device);
 // Returns the file name of the process's program, without its folder. Bytes that could control the
 // terminal are question marks (printable()). Empty if the program is unknown.

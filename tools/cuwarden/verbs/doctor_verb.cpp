@@ -143,12 +143,10 @@ bool ask_driver(int answer) {
     std::size_t bytes = 0;
     if (get_device(&device, ordinal) != 0 || get_name(name, sizeof name - 1, device) != 0 ||
         get_memory(&bytes, device) != 0) {
-      answer_line(answer,
-                  "device " + std::to_string(ordinal) + ": its name and size cannot be read");
+      answer_line(answer, "GPU " + std::to_string(ordinal) + ": its name and size cannot be read");
       continue;
     }
-    answer_line(answer,
-                "device " + std::to_string(ordinal) + ": " + name + ", " + human_bytes(bytes));
+    answer_line(answer, "GPU " + std::to_string(ordinal) + ": " + name + ", " + human_bytes(bytes));
   }
   return true;
 }

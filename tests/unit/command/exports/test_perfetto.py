@@ -27,15 +27,17 @@ def trace_of(cuwarden, tmp_path):
     return trace
 
 
-def device_words(device):
-    return "host" if device is None else f"device {device}"
+NAMES = {"device": "device memory", "pinned": "pinned host memory", "vmm": "virtual memory"}
+
+
+def memory_words(row):
+    return NAMES[row["kind"]] + ("" if row["device"] is None else f" (GPU {row['device']})")
 
 
 def test_the_timeline_is_a_counter_for_each_kind_and_device(trace_of, report):
     trace, wanted = trace_of(report), {}
     for span in report["timeline"]:
-        name = f"{device_words(span['device'])}: {span['kind']}"
-        name = "resident memory of the process" if span["kind"] == "host_rss" else name
+        name = "resident memory of the process" if span["kind"] == "host_rss" else memory_words(span)
         rows = wanted.setdefault(name, [])
         rows.append((START + span["time_ns"], span["max_bytes"]))
         last = (START + span["time_ns"] + span["width_ns"], span["last_bytes"])
@@ -47,7 +49,7 @@ def test_the_timeline_is_a_counter_for_each_kind_and_device(trace_of, report):
     names = [name for name in wanted if isinstance(name, str)]
     assert found == {name: [*wanted[name], wanted[name, "last"]] for name in names} and len(names) == 4
     for total in report["totals"]:
-        assert found[f"{device_words(total['device'])}: {total['kind']}"][-1] == (END, total["live_bytes"])
+        assert found[memory_words(total)][-1] == (END, total["live_bytes"])
 
 
 def test_times_are_those_of_the_real_time_clock(trace_of, report):
@@ -62,7 +64,7 @@ def test_each_incident_is_a_slice_with_its_rungs_in_it(trace_of, report):
     assert failed["name"] == "cudaMalloc of 1.0 GiB: device_full_own"
     assert (failed["ts"], failed["dur"]) == (START + 30_000_000_000, 10_000_000_000)
     assert failed["args"].items() >= {
-        "outcome": "failed", "advice": "free memory", "bytes": str(1 << 30), "device": "device 0", "kind": "device",
+        "outcome": "failed", "advice": "free memory", "bytes": str(1 << 30), "device": "GPU 0", "kind": "device",
         "refusals": "3", "result": "CUDA_ERROR_OUT_OF_MEMORY",
     }.items()  # fmt: skip
     assert failed["args"]["stack"].split("\n")[1:] == ["outer(int) (out.cpp:8)", PRINTABLE, "step (train.py:41)"]
@@ -101,7 +103,7 @@ def test_only_the_largest_groups_are_slices(trace_of, report):
     group = live_groups(report)[0]
     groups = [group | {"bytes": 1000 + number, "device": 0} for number in range(150)]
     trace = trace_of(report | {"leak_groups": groups, "incidents": [], "rungs": []})
-    slices = [row for row in trace.slices if row["track"] == "held at the end: device 0"]
+    slices = [row for row in trace.slices if row["track"] == "held at the end: GPU 0"]
     assert sorted(int(row["args"]["bytes"]) for row in slices) == list(range(1050, 1150))
 
 

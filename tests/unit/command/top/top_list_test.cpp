@@ -92,7 +92,7 @@ TEST(TopLists, filters_find_texts_of_all_columns_in_capitals_or_not) {
   EXPECT_EQ(left("cache::INSERT"), 1u);
   EXPECT_EQ(left("libb"), 1u);
   EXPECT_EQ(left("mallochost"), 1u);
-  EXPECT_EQ(left("device GPU 0"), 3u);
+  EXPECT_EQ(left("device memory (GPU 0)"), 3u);
   EXPECT_EQ(left("nowhere"), 0u);
   live.state.processes.filter = "13";
   EXPECT_EQ(live.programs(), Texts{"middle"});
@@ -141,7 +141,7 @@ TEST(TopLists, folds_by_call_and_by_kind_divide_otherwise) {
   live.state.fold = LiveFold::call;
   EXPECT_EQ(live.locations(), (Texts{"cudaMalloc", "cudaMallocHost"}));
   live.state.fold = LiveFold::kind;
-  EXPECT_EQ(live.locations(), (Texts{"device GPU 0", "pinned"}));
+  EXPECT_EQ(live.locations(), (Texts{"device memory (GPU 0)", "pinned host memory"}));
 }
 
 TEST(TopLists, a_state_says_who_waits_and_what_was_refused_and_rescued) {

@@ -152,9 +152,9 @@ TEST(TopPages, a_process_shows_its_devices_kinds_waits_and_growth) {
   EXPECT_EQ(lines[2], "1 stack has grown for more than a minute, by 1.0 MiB/min");
   EXPECT_EQ(lines[3], "GPU 0 FILLS UP: full after about 5 min");
   EXPECT_EQ(lines[4], "GPU 0: a GPU, 8.0 MiB of 16.0 MiB in use [##########..........]");
-  EXPECT_EQ(lines[5], "  live, linear 3.0 MiB · context 5.0 MiB");
+  EXPECT_EQ(lines[5], "  live device memory 3.0 MiB · context 5.0 MiB");
   EXPECT_TRUE(lines[6].starts_with("KIND  "));
-  EXPECT_TRUE(lines[7].starts_with("device GPU 0 "));
+  EXPECT_TRUE(lines[7].starts_with("device memory (GPU 0) "));
   EXPECT_TRUE(lines[7].ends_with(" 3.0 MiB      3   6.0 MiB ▁█")) << lines[7];
 }
 

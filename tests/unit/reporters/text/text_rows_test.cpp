@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "reporters/text/elements/text_elements.hpp"
+#include "reporters/text/text_memory.hpp"
 #include "reporters/text/text_report.hpp"
 #include "tests/unit/reporters/text/has.hpp"
 #include "tests/unit/reporters/units.hpp"
@@ -297,6 +299,20 @@ TEST_F(TextRows, a_recursion_through_a_library_and_one_of_four_functions_are_fol
   TextOptions full;
   full.full_stacks = true;
   EXPECT_FALSE(has(text(full), "more times"));
+}
+
+TEST_F(TextRows, the_account_of_a_device_has_the_names_of_other_sections) {
+  constexpr std::size_t column = 22;
+  const std::string end = " memory";
+  for (const char* const kind :
+       {"device", "managed", "stream_ordered", "vmm", "array", "imported", "graph"}) {
+    const std::string words = account_item_words("live_" + std::string(kind));
+    const std::string whole = "live " + memory_name(kind, std::nullopt);
+    EXPECT_LE(words.size(), column) << words;
+    EXPECT_EQ(words, whole.size() > column ? whole.substr(0, whole.size() - end.size()) : whole);
+  }
+  EXPECT_EQ(account_item_words("live_stream_ordered"), "live stream-ordered");
+  EXPECT_EQ(account_item_words("slab_waste"), "locked in slabs");
 }
 
 TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
