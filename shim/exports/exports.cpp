@@ -177,8 +177,7 @@ void note_free_at_end() {}
     }                                                                                              \
     driver::DriverCall inside;                                                                     \
     hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                     \
-    return inside.returned(hooks::first_launch(call, kernel, hooks::stream_among arguments,        \
-                                               hooks::block_threads arguments,                     \
+    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,       \
                                                [&] { return real.name arguments; }));              \
   }
 

@@ -4,7 +4,6 @@
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/driver/inside_context.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/tracking/handle_set.hpp"
@@ -21,21 +20,12 @@ constexpr std::uint64_t longest_confirmed_ns = 100'000'000;
 std::optional<driver::DeviceReading> ImplicitSpan::read() noexcept {
   ImplicitMemory& implicit = call_.execution().implicit;
   const std::uint64_t begin_ns = implicit.neighbours.now_ns();
-  const driver::RealDriver& real = call_.real();
-  std::optional<driver::DeviceReading> reading;
-  const auto read_here = [&] {
-    reading = driver::read_current_device(real);
-    return CUDA_SUCCESS;
-  };
-  if (context_.value == 0)
-    read_here();
-  else
-    driver::in_context(real, context_, read_here);
+  const auto reading = driver::read_current_device(call_.real());
   implicit.reading_took(implicit.neighbours.now_ns() - begin_ns);
   return reading;
 }
 
-void ImplicitSpan::begin(DeviceOrdinal device, ContextId context) noexcept {
+void ImplicitSpan::begin(DeviceOrdinal device) noexcept {
   if (!call_.recording()) return;
   const ErrnoGuard keep;
   ImplicitMemory& implicit = call_.execution().implicit;
@@ -45,7 +35,6 @@ void ImplicitSpan::begin(DeviceOrdinal device, ContextId context) noexcept {
   own_before_ = own_after_ = std::nullopt;
   is_doubtful_ = false;
   device_ = device;
-  context_ = context;
   const tracking::FreeBases::Version begun = implicit.bases.reading_begins(device);
   if (const auto reading = read()) {
     before_ = *reading;

@@ -25,11 +25,10 @@ class ImplicitSpan {
   ImplicitSpan(const ImplicitSpan&) = delete;
   ImplicitSpan& operator=(const ImplicitSpan&) = delete;
 
-  // Reads how much memory of the device is free; to be called right before the measured call. Does
-  // nothing if the program's call is not recorded, the ordinal is not from 0 to 63, or the device
-  // cannot be read. `context`: a context of the device, in which the device is read; 0: the current
-  // one, which must be of the device.
-  void begin(DeviceOrdinal, ContextId context = {}) noexcept;
+  // Reads how much memory of the device is free; to be called right before the measured call. The
+  // device must be that of the current context. Does nothing if the program's call is not recorded,
+  // the ordinal is not from 0 to 63, or the device cannot be read.
+  void begin(DeviceOrdinal) noexcept;
   // True while a measurement is under way: from a begin() that could read the device, to taken().
   bool has_begun() const noexcept { return begun_; }
   // Ends the measurement; to be called right after the measured call. Returns the bytes of device
@@ -72,12 +71,11 @@ class ImplicitSpan {
   HookedCall& call_;  // the program's call, whose driver call is measured
   // The measured device; no_device before begin().
   DeviceOrdinal device_ = no_device;
-  ContextId context_;   // the context in which the device is read; 0: the current one
   bool begun_ = false;  // True while the measurement is under way.
   // Number that ImplicitMemory::begin_span() has given to the measurement; 0: none was begun.
   std::uint64_t number_ = 0;
-  // Reads the device's memory in context_, and adds the time of the reading to that of all
-  // readings. Returns none if the device cannot be read.
+  // Reads the memory of the current context's device, and adds the time of the reading to that of
+  // all readings. Returns none if the device cannot be read.
   std::optional<driver::DeviceReading> read() noexcept;
   // Stores when the measured call begins and how many bytes of the device this process holds.
   // confirmed() needs both, since another process may change the device's memory during the call.

@@ -71,22 +71,13 @@ ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal devi
 }  // namespace
 
 // The device is read before the kernel's attributes, because reading these may load the kernel.
-FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, CUstream stream,
-                         std::uint64_t block_threads) noexcept
+FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads) noexcept
     : call_(call), kernel_(kernel), block_threads_(block_threads), span_(call) {
   if (!call.recording()) return;
   const ErrnoGuard keep;
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
-  ContextId elsewhere;
-  if (stream != nullptr) {
-    const ContextId its = parts.queries.context_of(stream);
-    if (its.value != 0 && its != here_.context) {
-      elsewhere = its;
-      here_ = {its, parts.contexts.device_of(its), here_.ends};
-    }
-  }
-  if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device, elsewhere);
+  if (parts.implicit.may_read(parts.time.recently_ns())) span_.begin(here_.device);
   // The question may load the kernel's code, so the base may be wrong from here on.
   if (!span_.has_begun()) parts.implicit.bases.was_not_measured(here_.device);
   const auto local = local_bytes();
@@ -101,7 +92,7 @@ FirstLaunch::FirstLaunch(HookedCall& call, CUfunction kernel, CUstream stream,
   if (!span_.has_begun() && launches != nullptr &&
       (local_needed_ > launches->local_bytes.load(std::memory_order_relaxed) ||
        launches->may_read_for_heap() || parts.devices.lent_context_bytes(here_.device) != 0))
-    span_.begin(here_.device, elsewhere);
+    span_.begin(here_.device);
   base_ = parts.implicit.bases.of(here_.device);
 }
 

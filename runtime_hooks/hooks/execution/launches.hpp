@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <type_traits>
 
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
@@ -46,31 +45,16 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
              : std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
 }
 
-// Returns the stream among the arguments of a driver function that launches kernels; null if there
-// is none, or if it is the default stream.
-template <class First, class... Rest>
-constexpr CUstream stream_among(First first, Rest... rest) {
-  if constexpr (std::is_same_v<First, CUstream>)
-    return first;
-  else if constexpr (std::is_same_v<First, const CUlaunchConfig*>)
-    return first == nullptr ? nullptr : first->hStream;
-  else if constexpr (sizeof...(Rest) != 0)
-    return stream_among(rest...);
-  else
-    return nullptr;
-}
-
 // Measures the device memory that a kernel's first launch takes: for its code, for local memory of
 // its threads, or for the heap of device-side malloc. The object is made right before the driver's
 // launch, and done() is called right after it.
 class FirstLaunch {
  public:
-  // Reads the free memory of the device on which the kernel runs if ImplicitMemory::may_read()
-  // allows one more reading, or if the launch may take gigabytes. Does nothing if `HookedCall` is
-  // not recorded. `HookedCall` is the program's call, which outlives the object, and `CUfunction`
-  // the kernel, or a CUkernel, which runs in the context of its stream. `CUstream` is the stream;
-  // null: the default stream. `block_threads` is the number of threads of a block; 0: unknown.
-  FirstLaunch(HookedCall&, CUfunction, CUstream, std::uint64_t block_threads) noexcept;
+  // Reads the free memory of the current context's device if ImplicitMemory::may_read() allows one
+  // more reading, or if the launch may take gigabytes. Does nothing if `HookedCall` is not
+  // recorded. `HookedCall` is the program's call, which outlives the object, and `CUfunction` the
+  // kernel. `block_threads` is the number of threads of a block; 0: unknown.
+  FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
   // Enters the device memory that the launch took into the ledger. `CUresult` is the launch's
   // result. After a success, remembers the kernel as launched, unless the launch seems to have been
   // captured into a graph. After a failure, returns the memory that the launch needed. Does nothing
@@ -108,7 +92,7 @@ class FirstLaunch {
   const CUfunction kernel_;            // the launched kernel
   const std::uint64_t block_threads_;  // number of threads of a block of the launch; 0: unknown
   ImplicitSpan span_;                  // the measurement of the launch
-  // The context in which the kernel runs, and its device.
+  // The current context at the launch, and its device.
   CurrentContext here_;
   // The device's base before the launch: the latest reading of its free memory, from which calls
   // without readings of their own are measured.
@@ -168,16 +152,15 @@ class GraphInstantiation {
 // gate, at which threads wait while cuwarden moves memory. Measures the device memory that the
 // launch takes, and enters it into the ledger if `call` is recorded. If the driver refuses the
 // launch for lack of memory, rungs (ordered attempts to serve a refused request) make room and
-// launch again; none does if rescues are off. Returns the result for the program. `stream` is the
-// launch's stream; null: the default stream. `block_threads` is the number of threads of a block;
-// 0: unknown.
+// launch again; none does if rescues are off. Returns the result for the program. `block_threads`
+// is the number of threads of a block; 0: unknown.
 template <class Launch>
-CUresult first_launch(HookedCall& call, CUfunction kernel, CUstream stream,
-                      std::uint64_t block_threads, Launch launch) {
+CUresult first_launch(HookedCall& call, CUfunction kernel, std::uint64_t block_threads,
+                      Launch launch) {
   rescue::Need need;
   const auto attempt = [&] {
     const driver::GateScope at_the_gate;
-    FirstLaunch first(call, kernel, stream, block_threads);
+    FirstLaunch first(call, kernel, block_threads);
     const CUresult result = launch();
     need = first.done(result);
     return result;

@@ -108,15 +108,14 @@ class ImplicitMemoryTest : public HooksTest {
     takes = bytes;
     return hooked(Row::cuCtxSetLimit, cuCtxSetLimit, limit, value);
   }
-  // Launches the kernel in the stream, for which the driver takes `bytes` of the device. Returns
-  // the result for the program.
-  [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes,
-                                    CUstream stream = nullptr) {
+  // Launches the kernel, for which the driver takes `bytes` of the device. Returns the result for
+  // the program.
+  [[gnu::noinline]] CUresult launch(FakeKernel& kernel, std::int64_t bytes) {
     takes = bytes;
     const auto handle = reinterpret_cast<CUfunction>(&kernel);
     if (launched_kernels.has(handle)) return in_call();
     HookedCall call(real, &session, Row::cuLaunchKernel);
-    return first_launch(call, handle, stream, block_of, [] { return in_call(); });
+    return first_launch(call, handle, block_of, [] { return in_call(); });
   }
   // Returns the ledger's figures of device 0; empty if it has none.
   ledger::DeviceView device() const {

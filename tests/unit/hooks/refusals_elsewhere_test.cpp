@@ -1,4 +1,4 @@
-// Calls that are refused, or take memory, on another device than the current one.
+// Calls that are refused on another device than the current one.
 #include "tests/unit/hooks/implicit_memory_fixture.hpp"
 
 namespace cuwarden::hooks {
@@ -47,27 +47,6 @@ TEST_F(ImplicitMemoryTest, ARefusedCallDisturbsTheDeviceThatItAskedForMemory) {
     EXPECT_EQ(bytes_found_beside(reinterpret_cast<CUcontext>(0x1100)), 3 * mib) << rescues;
     EXPECT_EQ(bytes_found_beside(reinterpret_cast<CUcontext>(0x1000)), 0u) << rescues;
   }
-}
-
-// The kernel of a library (CUkernel) runs in the context of its stream.
-TEST_F(ImplicitMemoryTest, a_launch_in_another_devices_stream_is_measured_on_that_device) {
-  const_cast<driver::RealDriver&>(real).cuStreamGetCtx = [](CUstream, CUcontext* context) {
-    return *context = reinterpret_cast<CUcontext>(0x1000), CUDA_SUCCESS;
-  };
-  CUcontext context = nullptr;
-  for (const int ordinal : {0, 1}) {
-    fake.primary = reinterpret_cast<CUcontext>(ordinal == 0 ? 0x1000 : 0x1100);
-    hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, CUdevice{ordinal});
-  }
-  fake.current = reinterpret_cast<CUcontext>(0x1100);
-  fake.current_device = 1;
-  fake.pushed.clear();
-  FakeKernel first, deep{3072, "deep"};
-  launch(first, 7 * mib, reinterpret_cast<CUstream>(0x70));
-  EXPECT_EQ(fake.pushed, std::vector<CUcontext>(2, reinterpret_cast<CUcontext>(0x1000)));
-  EXPECT_EQ(bytes().modules, 7 * mib);
-  launch(deep, processors * threads_each * 2048, reinterpret_cast<CUstream>(0x70));
-  EXPECT_EQ(bytes().local_memory, processors * threads_each * 2048u);
 }
 
 }  // namespace

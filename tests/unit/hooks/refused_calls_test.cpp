@@ -85,8 +85,7 @@ class RefusedCallsTest : public HooksTest {
   }
   CUresult launch() {
     HookedCall hooked(real, &session, Row::cuLaunchKernel);
-    return first_launch(hooked, reinterpret_cast<CUfunction>(0x77), nullptr, 32,
-                        [] { return submitted(); });
+    return first_launch(hooked, reinterpret_cast<CUfunction>(0x77), 32, [] { return submitted(); });
   }
   static std::uint64_t times_rescued(const ledger::IncidentView& incident) {
     return std::accumulate(incident.rescued.begin(), incident.rescued.end(), std::uint64_t{0});
@@ -254,9 +253,9 @@ TEST_F(RefusedCallsTest, the_thread_is_at_the_gate_only_while_it_submits) {
   refusals = 1;
   {
     HookedCall hooked(real, &own, Row::cuLaunchKernel);
-    EXPECT_EQ(first_launch(hooked, reinterpret_cast<CUfunction>(0x78), nullptr, 32,
-                           [] { return submitted(); }),
-              CUDA_SUCCESS);
+    EXPECT_EQ(
+        first_launch(hooked, reinterpret_cast<CUfunction>(0x78), 32, [] { return submitted(); }),
+        CUDA_SUCCESS);
   }
   EXPECT_EQ(submissions, (std::vector<std::uint32_t>{1, 1, 1, 1}));
   EXPECT_EQ(probes.at_the_refusal, (std::vector<std::uint32_t>{0, 0}));
