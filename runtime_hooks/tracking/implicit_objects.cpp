@@ -154,7 +154,7 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
                 .is_new = true};
   const bool is_certain = call.taken && *call.taken == static_cast<std::int64_t>(bytes);
   add_record(entry, bytes + share, is_certain ? 0 : ledger::record_bytes_uncertain);
-  if (contexts_.has_ended_since(here.ends, here.context)) return end_with_context(object, here);
+  if (has_context_ended(here)) return end_with_context(object, here);
   if (call.taken) return;
   if (const auto version = base_to_wait_on(call, object)) {
     entry.base_version = *version;
@@ -163,10 +163,19 @@ void ImplicitObjects::made(const ObjectCall& call, const ImplicitObject& object)
   if (!call.is_doubtful) implicit_.bases.was_not_measured(here.device);
 }
 
+bool ImplicitObjects::has_context_ended(const CurrentContext& its) const noexcept {
+  return contexts_.has_ended_since(its.ends, its.context) ||
+         contexts_.has_ended_since(its.ends, contexts_.owner(its.context));
+}
+
+// If the thread that ended the context has found the record, it has subtracted the bytes.
 void ImplicitObjects::end_with_context(const ImplicitObject& object,
                                        const CurrentContext& its) noexcept {
-  const ledger::TakenRecord record = ledger_.allocations.take(object.space, object.address());
-  if (record) book(object.kind, its.device, -static_cast<std::int64_t>(record.fields.bytes.value));
+  for (const ContextId context : {its.context, contexts_.owner(its.context)})
+    ledger_.allocations.release(object.space, object.address(), context,
+                                [&](GroupId, std::uint64_t bytes) {
+                                  book(object.kind, its.device, -static_cast<std::int64_t>(bytes));
+                                });
 }
 
 void ImplicitObjects::took_more(const ObjectCall& call, const ImplicitObject& object) noexcept {

@@ -219,8 +219,10 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the bytes that the call took; 0 if it was not measured or gave memory back, or if they
   // are more than any object can take.
   static std::uint64_t bytes_taken(const ObjectCall&) noexcept;
-  // Ends the record of an object whose context `its` has ended in another thread, before the record
-  // was added.
+  // True if another thread has ended the context since CurrentContext::ends was noted.
+  bool has_context_ended(const CurrentContext&) const noexcept;
+  // Ends the record of an object whose context `its` has ended in another thread, if that thread
+  // did not find the record.
   void end_with_context(const ImplicitObject&, const CurrentContext& its) noexcept;
   // Adds a record of the object that Waiting describes. `bytes`: memory that the driver took for
   // the object. `doubt`: record_bytes_uncertain, record_bytes_shared or 0. `difference`: number of

@@ -17,17 +17,16 @@ std::uint64_t ExecutionParts::context_ended(ContextId context) const noexcept {
   const ErrnoGuard keep;
   const DeviceOrdinal device = contexts.device_of(context);
   contexts.records_end(context);
-  const auto live = [&](Kind kind) {
-    return static_cast<std::int64_t>(totals.live_bytes_on(device, kind));
-  };
-  ledger::ImplicitChange change{.module_bytes = -live(Kind::module),
-                                .stream_bytes = -live(Kind::stream),
-                                .graph_bytes = -live(Kind::graph_exec)};
   const std::uint64_t ended_bytes = context_memory.context_ended(context, device);
-  session_.ledger.allocations.release_context(context);
-  change.module_bytes += live(Kind::module);
-  change.stream_bytes += live(Kind::stream);
-  change.graph_bytes += live(Kind::graph_exec);
+  ledger::ImplicitChange change;
+  const ledger::GroupTable& groups = session_.ledger.groups;
+  session_.ledger.allocations.release_context(context, [&](GroupId group, std::uint64_t bytes) {
+    const auto less = static_cast<std::int64_t>(bytes);
+    const Kind kind = groups.kind_of(group);
+    if (kind == Kind::module) change.module_bytes -= less;
+    if (kind == Kind::stream) change.stream_bytes -= less;
+    if (kind == Kind::graph_exec) change.graph_bytes -= less;
+  });
   implicit.book(device, change);
   if (session_.refusals.rescues()) session_.captures.context_ends(context);
   pools.context_ended(context);

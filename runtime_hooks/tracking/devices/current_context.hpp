@@ -11,7 +11,8 @@ namespace cuwarden::tracking {
 struct CurrentContext {
   ContextId context;  // 0 if the thread has no current context or the driver does not say.
   DeviceOrdinal device = no_device;  // no_device if there is no context or the driver does not say.
-  // LiveContexts::ends() before the driver was asked; 0 if it was not asked for that.
+  // LiveContexts::ends() before the driver was asked for the context. current_that_served() does
+  // not set it.
   std::uint32_t ends = 0;
 };
 

@@ -38,7 +38,7 @@ class LiveContexts {
   void ended(ContextId) noexcept;
   // Notes that a context has ended; to be called before the records of its memory are ended.
   void records_end(ContextId) noexcept;
-  // Returns how many contexts' records have been ended so far.
+  // Returns how often records_end() was called so far.
   std::uint32_t ends() const noexcept { return ends_.load(); }
   // Returns true if records_end() was called for the context since ends() had the result `ends`. A
   // record of the context that was added meanwhile may then have been missed. If more than 16

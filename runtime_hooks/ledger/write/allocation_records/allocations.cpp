@@ -109,25 +109,33 @@ void Allocations::count_unknown_free() noexcept {
   storage_.header().unknown_frees.fetch_add(1, relaxed);
 }
 
-void Allocations::release_context(ContextId context) noexcept {
+void Allocations::release(RecordId id, ContextId context, Released released,
+                          std::uint64_t now_ns) noexcept {
+  const Record& record = records_.row(id);
+  if (!RecordIndex::is_live(record) || load_field(record.context) != context.value ||
+      (load_field(record.flags) & record_owned_by_context) == 0)
+    return;
+  // The row may have been freed and reused since it was looked at.
+  if (!records_.remove(id, &context)) return;
+  const GroupId group{record.group};
+  if ((record.flags & record_counts_no_bytes) == 0) {
+    totals_.released(group, record.bytes, now_ns);
+    if (may_be_in_slab(record.flags)) slabs_.released(group, {record.address}, record.bytes);
+  }
+  released(group, record.bytes);
+  records_.recycle(id);
+}
+
+void Allocations::release_context(ContextId context, Released released) noexcept {
   const std::uint64_t used = storage_.used(RegionId::records);
   const std::uint64_t now = time_.now_ns();
-  for (std::uint32_t i = 1; i < used; ++i) {
-    const RecordId id{i};
-    const Record& record = records_.row(id);
-    if (!RecordIndex::is_live(record) || load_field(record.context) != context.value ||
-        (load_field(record.flags) & record_owned_by_context) == 0) {
-      continue;
-    }
-    // The row may have been freed and reused since it was looked at.
-    if (!records_.remove(id, &context)) continue;
-    if ((record.flags & record_counts_no_bytes) == 0) {
-      totals_.released(GroupId{record.group}, record.bytes, now);
-      if (may_be_in_slab(record.flags))
-        slabs_.released(GroupId{record.group}, {record.address}, record.bytes);
-    }
-    records_.recycle(id);
-  }
+  for (std::uint32_t i = 1; i < used; ++i) release(RecordId{i}, context, released, now);
+}
+
+void Allocations::release(Space space, DeviceAddress address, ContextId context,
+                          Released released) noexcept {
+  const RecordId id = records_.find(space, address);
+  if (id.value != 0) release(id, context, released, time_.now_ns());
 }
 
 std::uint64_t Allocations::slab_locked_bytes_on(DeviceOrdinal ordinal) noexcept {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "runtime_hooks/core/function_ref.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/storage/process_time.hpp"
@@ -64,9 +65,14 @@ class Allocations {
   bool closed_not_last(Space, DeviceAddress) noexcept;
   // Adds 1 to the ledger's number of frees of addresses that have no allocation record.
   void count_unknown_free() noexcept;
+  // Is called for each record that release_context() or release() ends, with its group and bytes.
+  using Released = FunctionRef<void(GroupId, std::uint64_t bytes)>;
   // Ends the records of all memory that a context owned, after the context was destroyed. The
   // groups count this memory as released (Group::released_*), not as freed.
-  void release_context(ContextId) noexcept;
+  void release_context(
+      ContextId, Released released = [](GroupId, std::uint64_t) {}) noexcept;
+  // Does the same for the one record of this space and address, if the context owned its memory.
+  void release(Space, DeviceAddress, ContextId, Released) noexcept;
 
   // Returns the locked bytes of the device's linear memory: unused bytes in the driver's slabs (2
   // MiB units) that also hold a live allocation. The driver cannot give such slabs back. 0 if the
@@ -74,6 +80,9 @@ class Allocations {
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:
+  // Ends the record in this row for release_context(), if the context owns its memory.
+  void release(RecordId, ContextId, Released, std::uint64_t now_ns) noexcept;
+
   Storage& storage_;         // the memory of the ledger, with its tables
   RecordIndex& records_;     // finds records by space and address
   Totals& totals_;           // counters of groups, and of all memory of one kind and device
