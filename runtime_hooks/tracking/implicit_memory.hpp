@@ -80,12 +80,15 @@ class ImplicitMemory {
   // further readings by the sum of these times, over all devices.
   void reading_took(std::uint64_t ns) noexcept {
     reading_ns_.fetch_add(ns, std::memory_order_relaxed);
-    last_reading_ns_.store(ns, std::memory_order_relaxed);
+    earlier_reading_ns_.store(last_reading_ns_.exchange(ns, std::memory_order_relaxed),
+                              std::memory_order_relaxed);
   }
-  // Returns true if the last reading of a device's free memory took longer than the calls can bear
-  // that load code: 50 us. (On an H200, a reading takes 3 us.)
+  // Returns true if the last two readings of a device's free memory each took longer than calls can
+  // bear that load code: 50 us. (On an H200, a reading takes 3 us.)
   bool are_readings_slow() const noexcept {
-    return last_reading_ns_.load(std::memory_order_relaxed) > 50'000;
+    constexpr std::uint64_t most_ns = 50'000;
+    return last_reading_ns_.load(std::memory_order_relaxed) > most_ns &&
+           earlier_reading_ns_.load(std::memory_order_relaxed) > most_ns;
   }
 
   // Facts about the kernel launches on one device, in the context that was used there last. They
@@ -169,8 +172,8 @@ class ImplicitMemory {
   // Number of the next measurement (span).
   std::atomic<std::uint64_t> next_span_{1};
   Spans spans_[LiveContexts::device_limit];
-  // Time that readings of devices have taken so far, and that the last one took, in nanoseconds.
-  std::atomic<std::uint64_t> reading_ns_{0}, last_reading_ns_{0};
+  // Time that readings of devices have taken so far, and that the last two took, in nanoseconds.
+  std::atomic<std::uint64_t> reading_ns_{0}, last_reading_ns_{0}, earlier_reading_ns_{0};
   // By device ordinal: true if book() has added implicit memory of the device to the ledger since
   // the device last had no context.
   std::atomic<bool> booked_[LiveContexts::device_limit]{};

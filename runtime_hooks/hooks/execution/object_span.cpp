@@ -22,6 +22,8 @@ ObjectSpan::ObjectSpan(HookedCall& call, When when) noexcept : call_(call), span
   const ExecutionParts parts = call.execution();
   here_ = parts.queries.current();
   if (may_measure(parts, when)) span_.begin(here_.device);
+  // Code may have gigabytes of variables, too many to be shared among objects that wait.
+  if (when == When::always && !span_.has_begun()) parts.implicit.bases.memory_may_change();
   base_ = parts.implicit.bases.of(here_.device);
 }
 

@@ -13,7 +13,7 @@ class ObjectSpan {
   // The condition under which a driver call is measured. `within_budget`: only while readings of
   // devices take little of the run time (ImplicitMemory::may_read()), and never while a stream is
   // captured. `always`: also otherwise, for calls that load or unload code, which take milliseconds
-  // anyway; but only while a reading takes microseconds (ImplicitMemory::are_readings_slow()).
+  // anyway; but as `within_budget` if readings are slow (ImplicitMemory::are_readings_slow()).
   enum class When { within_budget, always };
 
   // Begins to measure the device memory that the driver's call takes, if `When` allows it. To be

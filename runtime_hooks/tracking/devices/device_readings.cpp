@@ -17,7 +17,8 @@ namespace {
 // cuMemGetInfo takes 3 us on an H200: at this interval 0.003 % of the run. On other systems it
 // takes milliseconds. So the next reading comes after so many times the last one's length, at
 // least.
-constexpr std::uint64_t reading_interval_ns = 100'000'000, lengths_between_readings = 1000;
+constexpr std::uint64_t reading_interval_ns = 100'000'000, lengths_between_readings = 1000,
+                        longest_interval_ns = 10'000'000'000;
 // Reading /proc/self/statm takes about 10 us.
 constexpr std::uint64_t rss_interval_ns = 250'000'000;
 
@@ -95,8 +96,12 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
   const std::uint64_t begun_ns = clock_.now_ns();
   read(here.device, ledger::ReadingAt::last_call, [] { return true; });
   const std::uint64_t took_ns = clock_.now_ns() - begun_ns;
-  if (took_ns <= reading_interval_ns / lengths_between_readings) return;
-  next_reading_ns_.store(now + took_ns * lengths_between_readings, std::memory_order_relaxed);
+  // One slow reading may have had to wait for another thread.
+  const std::uint64_t usual_ns =
+      std::min(took_ns, last_took_ns_.exchange(took_ns, std::memory_order_relaxed));
+  if (usual_ns <= reading_interval_ns / lengths_between_readings) return;
+  next_reading_ns_.store(now + std::min(usual_ns * lengths_between_readings, longest_interval_ns),
+                         std::memory_order_relaxed);
   plan_look();
 }
 

@@ -84,7 +84,8 @@ class DeviceReadings {
   }
 
   // Asks the driver how full the current context's device is, and writes the answer into the
-  // ledger: at most once in 100 ms, over all devices together, and at most for 0.1 % of the time.
+  // ledger: at most once in 100 ms, over all devices together, and for about 0.1 % of the time if
+  // the driver is slow, but once in 10 s at least.
   // Then tells the listener. Also writes the host memory that the process holds, at most once in
   // 250 ms. `now_ns` is the time since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
@@ -119,6 +120,8 @@ class DeviceReadings {
   ReadingListener* const listener_;
   ReadingListener* first_listener_ = nullptr;
   Clock& clock_;  // measures how long a reading takes
+  // Nanoseconds that the last reading took which read_now_and_then() has made; 0: none yet.
+  std::atomic<std::uint64_t> last_took_ns_{0};
   // Nanoseconds from the process's beginning to the time when the next reading is due: the earlier
   // one of `next_reading_ns_` and `next_rss_ns_`.
   std::atomic<std::uint64_t> next_look_ns_{0};

@@ -45,10 +45,16 @@ TEST_F(DeviceReadingsTest, a_device_is_read_once_in_100_ms) {
 TEST_F(DeviceReadingsTest, slow_readings_take_a_thousandth_of_the_time) {
   takes_ns = 2 * millisecond;
   EXPECT_TRUE(is_read_at(0));
-  EXPECT_FALSE(is_read_at(1999 * millisecond));
+  EXPECT_TRUE(is_read_at(100 * millisecond)) << "the first one may have had to wait";
+  EXPECT_FALSE(is_read_at(2099 * millisecond));
   takes_ns = 3'000;
-  EXPECT_TRUE(is_read_at(2000 * millisecond));
-  EXPECT_TRUE(is_read_at(2100 * millisecond)) << "the last reading was fast";
+  EXPECT_TRUE(is_read_at(2100 * millisecond));
+  EXPECT_TRUE(is_read_at(2200 * millisecond)) << "the last reading was fast";
+  takes_ns = 60'000 * millisecond;
+  EXPECT_TRUE(is_read_at(2300 * millisecond));
+  EXPECT_TRUE(is_read_at(2400 * millisecond));
+  EXPECT_FALSE(is_read_at(12'399 * millisecond));
+  EXPECT_TRUE(is_read_at(12'400 * millisecond)) << "10 s later at most";
 }
 
 }  // namespace
