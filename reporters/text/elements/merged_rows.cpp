@@ -106,7 +106,9 @@ std::vector<model::LeakGroup> merged_leaks(const IndexedReport& report, const St
       report, leaks,
       [&](const model::LeakGroup& group) {
         const LibraryMemory asked = memory_by_asker(report, group);
-        return std::tuple_cat(key(group), std::tuple(asked.use, asked.library));
+        // One call of a library may grow where another has made all of its memory.
+        return std::tuple_cat(key(group),
+                              std::tuple(asked.use, asked.library, group.growth == "growing"));
       },
       style, done);
   for ([[maybe_unused]] const model::LeakGroup* const row : kept.rows) done();

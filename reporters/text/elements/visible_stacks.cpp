@@ -40,8 +40,7 @@ std::vector<std::size_t> VisibleStacks::key_of(const model::Stack& stack) {
   }
   // Frames of a library that share a line may differ, and one of them may be named beside the line.
   const bool is_named = users != nullptr && !show_in_words(lines, frames, *users);
-  key.push_back(is_named && users != frames.front() ? number_of_text(location_line(report_, *users))
-                                                    : 0);
+  key.push_back(is_named ? number_of_text(location_line(report_, *users)) : 0);
   key.push_back(stack.truncated ? number_of_text(why_cut(report_, stack)) : 0);
   key.push_back(is_named ? users->module.value_or(0) : 0);
   return key;

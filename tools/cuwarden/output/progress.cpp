@@ -63,7 +63,8 @@ std::string progress_line(const std::string& what, std::size_t done, std::size_t
   std::string line = what + ": " + amount(done);
   if (all == 0) return line + " so far";
   line += " of " + amount(all);
-  if (done == 0 || done >= all) return line;
+  // The beginning of a piece of work says little about its rest.
+  if (done == 0 || done >= all || taken < std::chrono::milliseconds(500)) return line;
   const double left = static_cast<double>(taken.count()) / static_cast<double>(done) *
                       static_cast<double>(all - done) / 1e9;
   const auto seconds = static_cast<std::uint64_t>(std::llround(left));
