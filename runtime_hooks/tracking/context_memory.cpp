@@ -179,8 +179,9 @@ void ContextMemory::shrink(Kind kind, const CurrentContext& in, std::uint64_t by
   }
 }
 
-// Allocations::release_context() could end these records, too, but does not tell their bytes. Sums
-// of live bytes do not tell them either, since frees of other threads may be missing there.
+// Allocations::release_context() would end these records, too, but the entries here must go with
+// them. Sums of live bytes do not tell the records' bytes, since frees of other threads may be
+// missing there.
 std::uint64_t ContextMemory::context_ended(ContextId context, DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   std::uint64_t sum = 0;

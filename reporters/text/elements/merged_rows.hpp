@@ -124,11 +124,11 @@ std::vector<Row> merged_rows(
 }
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in this
-// style of the text report are merged if their kind, device, function, module, the library that
-// asked for the memory, and whether they grow, are equal. Memory that a library keeps for itself
-// (is_kept_by_library()) is merged only if all frames of the stacks are equal. Memory that the end
-// of a context released, and suppressed leaks, are left out. `done`: is called for each row of the
-// table `leak_groups` that is not left out.
+// style of the text report are merged if these are equal, too: their kind, device, function and
+// module, the library that asked for the memory, and whether they grow. Memory that a library keeps
+// for itself (is_kept_by_library()) is merged only if all frames of the stacks are equal. Memory
+// that the end of a context released, and suppressed leaks, are left out. `done`: is called for
+// each row of the table `leak_groups` that is not left out.
 std::vector<model::LeakGroup> merged_leaks(
     const IndexedReport&, const Style&, RowDone done = [] {});
 
