@@ -93,13 +93,6 @@ std::vector<DrawnLine> without_repetitions(const std::vector<DrawnLine>& all,
   return shown;
 }
 
-bool show_in_words(const std::vector<DrawnLine>& lines, const StackFrames& frames,
-                   const model::Frame& frame) {
-  return std::ranges::any_of(lines, [&](const DrawnLine& line) {
-    return line.has_words() && frames[line.first] == &frame;
-  });
-}
-
 FrameWords words_of(const IndexedReport& report, const model::Frame& frame, const Style& style) {
   const std::string path = text_or(frame.file, "");
   FrameWords words{std::string(style.shows_full_stacks() ? path : with_one_folder(path)),

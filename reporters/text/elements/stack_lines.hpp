@@ -58,9 +58,6 @@ std::vector<DrawnLine> lines_of_frames(const StackFrames&, const Style&);
 std::vector<DrawnLine> without_repetitions(const std::vector<DrawnLine>&, std::size_t most_lines,
                                            FunctionRef<bool(std::size_t, std::size_t)> look_alike);
 
-// True if one of the lines shows the frame in words. `frames`: the frames that the lines are about.
-bool show_in_words(const std::vector<DrawnLine>&, const StackFrames& frames, const model::Frame&);
-
 // Returns the frame's words: file and line, or else module and offset, or else the code's address.
 FrameWords words_of(const IndexedReport&, const model::Frame&, const Style&);
 

@@ -17,7 +17,7 @@ namespace {
 // is shown of them.
 std::vector<DrawnLine> lines_about(const IndexedReport& report, const StackFrames& frames,
                                    std::size_t most_lines, const Style& style) {
-  const std::vector<DrawnLine> all = lines_of_frames(frames, style);
+  std::vector<DrawnLine> all = lines_of_frames(frames, style);
   if (style.shows_full_stacks()) return all;
   std::vector<std::string> texts(all.size());  // empty: not made yet
   const auto text_of = [&](std::size_t line) -> const std::string& {
@@ -82,7 +82,7 @@ void add_stack(const IndexedReport& report, model::MaybeId id, std::size_t most_
   const model::Frame* const users = users_frame_of(report, frames);
   if (!style.shows_full_stacks()) leave_out_the_known(frames);
   const std::vector<DrawnLine> lines = lines_about(report, frames, most_lines, style);
-  if (users != nullptr && users != frames.front() && !show_in_words(lines, frames, *users))
+  if (users != nullptr && users != frames.front())
     text += "       " + style.bold(location_line(report, *users)) + "\n";
   std::size_t width = 0;
   for (const DrawnLine& line : lines)

@@ -38,11 +38,9 @@ std::vector<std::size_t> VisibleStacks::key_of(const model::Stack& stack) {
     else
       key.push_back(number_of_text("frames of " + text_or(first.library, "")));
   }
-  // Frames of a library that share a line may differ, and one of them may be named beside the line.
-  const bool is_named = users != nullptr && !show_in_words(lines, frames, *users);
-  key.push_back(is_named ? number_of_text(location_line(report_, *users)) : 0);
+  // Frames of a library that share a line may differ, and one of them may be named above the lines.
+  key.push_back(users != nullptr ? number_of_text(location_line(report_, *users)) : 0);
   key.push_back(stack.truncated ? number_of_text(why_cut(report_, stack)) : 0);
-  key.push_back(is_named ? users->module.value_or(0) : 0);
   return key;
 }
 

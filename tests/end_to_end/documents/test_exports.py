@@ -112,7 +112,8 @@ def test_the_trace_has_the_processes_their_memory_and_their_refused_requests(job
         counters = [row for row in trace.counters if row["process"]["pid"] == report["process"]["pid"]]
         last = {row["name"]: int(row["value"]) for row in counters}
         for total in report["totals"]:
-            name = {"device": "device memory", "pinned": "pinned host memory"}[total["kind"]]
+            kind = total["kind"]
+            name = "device memory" if kind == "device" else f"{kind} host memory"
             device = "" if total["device"] is None else f" (GPU {total['device']})"
             assert last[name + device] == total["live_bytes"]
     shown = [row for row in trace.slices if row["track"] == "refused requests" and row["depth"] == 0]

@@ -80,4 +80,4 @@ def test_jax_gives_its_figures_and_its_arrays_by_line_before_it_frees_them(works
     }
     text = shimmed.cuwarden(workspace, "report", report.path).stdout
     assert re.search(r"LIVE TENSORS: 14\.0 MiB in 6 blocks", text), text
-    assert re.search(r"^ +u/net\.py:300 +start$", text, re.MULTILINE), text
+    assert "at net.py:300 in start" in text
