@@ -41,9 +41,9 @@ class VisibleStacks {
   std::unordered_map<model::Id, std::size_t> words_by_frame_;  // frame's id → number of its text
   // Key of a stack → the stack's number. The key has the number of each line's text, innermost
   // first; a line about frames of a library has the number of the library's name. A line that
-  // repeats others has three figures. Three more end the key: the numbers of the text about the
-  // program's own code and of that about missing frames, and the module of the program's own code.
-  // Each is 0 if the stack's lines lack it. The key is empty for an unknown stack.
+  // repeats others has three figures. Two more end the key: the number of the text about the
+  // program's own code, and of that about missing frames. Each is 0 if the stack lacks it. The key
+  // is empty for an unknown stack.
   std::map<std::vector<std::size_t>, std::size_t> stacks_;
   std::map<model::MaybeId, std::size_t> stacks_by_id_;  // stack's id → the stack's number
 };

@@ -66,7 +66,8 @@ class BackingFile {
   const Geometry& geometry() const noexcept { return geometry_; }
 
   // Unlinks the ledger's file, unless its path leads to another file by now. The mapping stays
-  // usable, and path() is empty from now on. A thread that calls path() meanwhile gets either.
+  // usable, and path() is empty from now on. A thread that calls path() meanwhile gets the path or
+  // an empty text.
   void remove() noexcept;
 
  protected:
