@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "reporters/model/each_row.hpp"
-#include "reporters/tables/groups/call_frames.hpp"
 #include "reporters/tables/groups/frameworks.hpp"
-#include "reporters/tables/groups/implicit_groups.hpp"
 #include "reporters/tables/groups/leak_groups.hpp"
 #include "reporters/tables/groups/library_reserves.hpp"
 #include "reporters/tables/slabs.hpp"
@@ -113,12 +111,8 @@ void note_implicit(const ledger::DeviceView& device, ledger::IncidentFacts& fact
 }
 
 // Notes how much of the device's code, streams and executable graphs calls of known libraries took.
-void note_libraries(const ledger::Reader& live, std::vector<LeakGroup>& groups,
-                    rescue::Incident& incident) {
-  const std::vector<LeakGroup> objects = implicit_groups(live, {}, groups);
-  CallFrames frames(live);
-  for (const LeakGroup& group : objects) frames.add_stack(group.group.stack);
-  const LibrariesImplicit all = implicit_of_libraries(live, objects, frames);
+void note_libraries(const ledger::Reader& live, rescue::Incident& incident) {
+  const LibrariesImplicit all = live_implicit_of_libraries(live);
   const auto here = all.find(incident.request.device.value);
   if (here == all.end()) return;
   incident.facts.set(Fact::library_module_bytes, here->second.modules);
@@ -300,9 +294,8 @@ void add_incident_facts(ledger::Writer& ledger, const ledger::Reader& live,
   note_slabs(ledger.incidents, live, incident);
   if (device) note_implicit(*device, incident.facts);
   const auto sums = std::make_unique<ledger::GroupSums>();  // too large for a small stack
-  std::vector<LeakGroup> groups = live_groups(live, ledger.time.now_ns(), *sums);
-  note_growth(groups, incident.holdings);
-  note_libraries(live, groups, incident);
+  note_growth(live_groups(live, ledger.time.now_ns(), *sums), incident.holdings);
+  note_libraries(live, incident);
   note_segments_of_pytorch(live, incident);
   note_mps_limit(live, incident);
   if (!device) return;
