@@ -1,11 +1,14 @@
 """Fixtures: a folder that looks like an installation, with the command and a fake shim beside it."""
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 import sys
+import threading
 
 import jsonschema
 import pytest
@@ -97,3 +100,28 @@ def put_ranks(report, folder, count, **fields):
 @pytest.fixture
 def ranks(sample_report, tmp_path):
     return put_ranks(sample_report, tmp_path / "ranks", 6)
+
+
+@contextlib.contextmanager
+def terminal():
+    """Yields the end of a new terminal that a command writes to, and a list of what is written, in pieces. The list
+    is complete after the block, in which the command must end.
+    """
+    own_end, of_command = pty.openpty()
+    pieces = []
+
+    def read():
+        try:
+            while piece := os.read(own_end, 4096):
+                pieces.append(piece)
+        except OSError:  # the terminal is closed
+            pass
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        yield of_command, pieces
+    finally:
+        os.close(of_command)
+        reading.join(60)
+        os.close(own_end)

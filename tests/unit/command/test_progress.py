@@ -3,14 +3,12 @@
 import hashlib
 import json
 import os
-import pty
 import re
 import subprocess
-import threading
 
 import pytest
 
-from conftest import built, in_long_seconds, put_ranks
+from conftest import built, in_long_seconds, put_ranks, terminal
 
 
 @pytest.fixture
@@ -18,28 +16,13 @@ def shown(installed, tmp_path):
     """Returns a function that runs the command; it returns what the command writes to standard error, a terminal."""
 
     def call(*words, stdout=subprocess.DEVNULL, **variables):
-        terminal, of_command = pty.openpty()
-        # A line of progress is cut to the terminal's width.
-        subprocess.run(["stty", "cols", "500"], stdin=of_command, check=True)
-        process = subprocess.Popen(
-            [installed / "cuwarden", *map(str, words)], cwd=tmp_path, stdout=stdout or of_command, stderr=of_command,
-            env={**os.environ, "TMPDIR": str(tmp_path), **in_long_seconds(), **variables},
-        )  # fmt: skip
-        os.close(of_command)
-        pieces = []
-
-        def read():
-            try:
-                while piece := os.read(terminal, 4096):
-                    pieces.append(piece)
-            except OSError:  # the terminal is closed
-                pass
-
-        reading = threading.Thread(target=read)
-        reading.start()
-        assert process.wait(60) == 0
-        reading.join(60)
-        os.close(terminal)
+        with terminal() as (of_command, pieces):
+            # A line of progress is cut to the terminal's width.
+            subprocess.run(["stty", "cols", "500"], stdin=of_command, check=True)
+            subprocess.run(
+                [installed / "cuwarden", *map(str, words)], cwd=tmp_path, stdout=stdout or of_command, stderr=of_command,
+                env={**os.environ, "TMPDIR": str(tmp_path), **in_long_seconds(), **variables}, timeout=60, check=True,
+            )  # fmt: skip
         return b"".join(pieces).decode()
 
     return call

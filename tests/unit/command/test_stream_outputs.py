@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import pty
 import socket
 import stat
 import subprocess
@@ -11,7 +10,7 @@ import threading
 
 import pytest
 
-from conftest import in_long_seconds, one_line
+from conftest import in_long_seconds, one_line, terminal
 
 COMMANDS = {
     "jsonl": ("export", "--format", "jsonl"),
@@ -100,52 +99,24 @@ def test_a_block_device_is_not_written(cuwarden, sample_report):
 def test_no_line_of_progress_is_mixed_into_output_to_a_terminal(installed, sample_report):
     pipes = [os.pipe(), os.pipe()]
     readers = [reader for reader, _ in pipes]
-    terminal, of_command = pty.openpty()
-    words = ["export", "--format", "jsonl", "-o", os.ttyname(of_command), *(f"/dev/fd/{reader}" for reader in readers)]
-    process = subprocess.Popen(
-        [installed / "cuwarden", *words], env={**os.environ, **in_long_seconds()}, pass_fds=readers, stderr=of_command
-    )
-    shown = []
-
-    def show():
-        try:
-            while piece := os.read(terminal, 4096):
-                shown.append(piece)
-        except OSError:  # the terminal is closed
-            pass
-
-    reading = threading.Thread(target=show)
-    reading.start()
-    for reader, writer in pipes:
-        os.close(reader)
-        with os.fdopen(writer, "wb") as pipe:
-            pipe.write(sample_report.read_bytes())
-    assert process.wait(30) == 0
-    os.close(of_command)
-    reading.join(30)
-    os.close(terminal)
+    with terminal() as (of_command, shown):
+        words = ["export", "--format", "jsonl", "-o", os.ttyname(of_command), *(f"/dev/fd/{reader}" for reader in readers)]
+        process = subprocess.Popen(
+            [installed / "cuwarden", *words], env={**os.environ, **in_long_seconds()}, pass_fds=readers, stderr=of_command
+        )
+        for reader, writer in pipes:
+            os.close(reader)
+            with os.fdopen(writer, "wb") as pipe:
+                pipe.write(sample_report.read_bytes())
+        assert process.wait(30) == 0
     text = b"".join(shown)
     assert text.startswith(b"{") and b"\x1b" not in text, "a line of progress begins with a control sequence"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_line_of_progress_is_shown_if_the_output_file_is_a_terminal(installed, sample_report, tmp_path, name):
-    terminal, of_command = pty.openpty()
-    shown = []
-
-    def show():
-        try:
-            while piece := os.read(terminal, 4096):
-                shown.append(piece)
-        except OSError:  # the terminal is closed
-            pass
-
-    reading = threading.Thread(target=show)
-    reading.start()
-    words = [installed / "cuwarden", *COMMANDS[name], "-o", os.ttyname(of_command), sample_report]
-    # A line about the output follows it.
-    done = subprocess.run(words, env={**os.environ, **in_long_seconds()}, stderr=of_command, timeout=60)
-    os.close(of_command)
-    reading.join(30)
-    os.close(terminal)
+    with terminal() as (of_command, shown):
+        words = [installed / "cuwarden", *COMMANDS[name], "-o", os.ttyname(of_command), sample_report]
+        # A line about the output follows it.
+        done = subprocess.run(words, env={**os.environ, **in_long_seconds()}, stderr=of_command, timeout=60)
     assert done.returncode == 0 and b"".join(shown) != b"" and b"\x1b[K" not in b"".join(shown)
