@@ -210,10 +210,9 @@ class Report:
         assert sum(rows.values()) == device["used_bytes"], rows
         return rows
 
-    def account_of(self, incident):
-        """Returns the account of the device at an incident, as bytes by item, and the bytes in use; checks
-        that the items add up to them. Returns None if the incident has no account: the request was for
-        memory of the host, or the process had no context to ask.
+    def parts_at(self, incident):
+        """Returns the parts of the device's memory at an incident, as bytes by item, and the bytes in use;
+        None in their stead if the process had no context to ask.
         """
         facts = {
             row["fact"]: row["value"]
@@ -225,10 +224,17 @@ class Report:
             for row in self["accounts"]
             if row["incident"] == incident["id"]
         }
+        known = facts.get("free_bytes") is not None
+        return rows, facts["total_bytes"] - facts["free_bytes"] if known else None
+
+    def account_of(self, incident):
+        """Returns parts_at(); checks that the parts add up to the bytes in use. Returns None if the
+        incident has no account: the request was for memory of the host, or the process had no context.
+        """
+        rows, used = self.parts_at(incident)
         if not rows:
-            assert incident["device"] is None or facts.get("free_bytes") is None, facts
+            assert incident["device"] is None or used is None, incident
             return None
-        used = facts["total_bytes"] - facts["free_bytes"]
         assert sum(rows.values()) == used, rows
         return rows, used
 

@@ -123,19 +123,9 @@ def account_problems(run, is_shared):
     for device in report["devices"]:
         check("at the end", report.account(device)["unexplained"], device["used_bytes"])
     for incident in report["incidents"]:
-        facts = {
-            row["fact"]: row["value"]
-            for row in report["incident_facts"]
-            if row["incident"] == incident["id"]
-        }
-        rows = {
-            row["item"]: row["bytes"]
-            for row in report["accounts"]
-            if row["incident"] == incident["id"]
-        }
-        if facts.get("free_bytes") is None:  # There was no context to ask.
+        rows, used = report.parts_at(incident)
+        if used is None:  # There was no context to ask.
             continue
-        used = facts["total_bytes"] - facts["free_bytes"]
         if sum(rows.values()) != used:
             problems.append(f"when it failed {used} bytes were in use, and not {rows}")
         # A process that is not listed is known by its own output only, without its context.
