@@ -73,7 +73,10 @@ class Search {
     blocks.insert(blocks.end(), given_.blocks.begin(), given_.blocks.end());
     const BlockIndex all(blocks);
     // The areas that tell pointers from numbers stay as they are now.
-    const std::vector<Area> areas = around_.areas;
+    std::vector<Area> areas = around_.areas;
+    for (const std::uint64_t address : given_.on_device)
+      if (const Area* const area = area_at(areas, address); area != nullptr)
+        areas[static_cast<std::size_t>(area - areas.data())].use = AreaUse::device_or_kernel;
     DriverRecords records(areas, all);
     records_ = &records;
     const DriverVariables variables(memory_, areas);

@@ -44,6 +44,7 @@ struct Wanted {
   std::vector<ledger::RecordView> records;
   unsigned kinds = 0;
   std::vector<reachability::Range> managed;  // managed memory, by address
+  std::vector<std::uint64_t> on_device;      // addresses of allocations in device memory
   ContextId context;  // a context that one of the allocations belongs to; 0: none has one
 };
 
@@ -99,6 +100,8 @@ Wanted wanted_of(const ledger::Reader& reader, std::uint64_t since_ns) {
     wanted.blocks.push_back(block);
     if (group->kind == Kind::managed)
       wanted.managed.push_back({block.start, block.start + block.bytes});
+    if (group->kind == Kind::device || group->kind == Kind::stream_ordered)
+      wanted.on_device.push_back(block.start);
     if (!counts_elsewhere) wanted.records.push_back(*record);
     if (is_drivers) wanted.kinds |= kind;
     // A memory pool takes its memory from the driver as virtual memory.
@@ -225,6 +228,7 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver,
         return mode == ReachabilityMode::on || now_ns() - begun_ns < longest_search_ns;
       };
       search.managed = std::move(wanted.managed);
+      search.on_device = std::move(wanted.on_device);
       try {
         found = reachability::search_pointers(search, may_go_on);
       } catch (...) {
