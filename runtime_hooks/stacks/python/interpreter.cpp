@@ -167,7 +167,7 @@ Interpreter::Interpreter(const PythonSymbols& symbols, const Layout& layout) noe
 // A thread's state has the thread's id. The key by which the state is found may be another one's
 // after the interpreter's end.
 bool Interpreter::is_of_this_thread(std::uint64_t state) const noexcept {
-  if (!is_structure(state, layout_.state_thread + 8u) ||
+  if (!can_read_aligned(state, layout_.state_thread + 8u) ||
       at<std::uint64_t>(state + layout_.state_thread) != pthread_self())
     return false;
   own_state_ = state;
@@ -178,11 +178,11 @@ bool Interpreter::is_of_this_thread(std::uint64_t state) const noexcept {
 // is not where the layout says.
 std::optional<std::uint64_t> Interpreter::checked_frame(std::uint64_t state) const noexcept {
   const auto read = [](std::uint64_t address) {
-    return is_structure(address, 8) ? std::optional(at<std::uint64_t>(address)) : std::nullopt;
+    return can_read_aligned(address, 8) ? std::optional(at<std::uint64_t>(address)) : std::nullopt;
   };
   if (layout_.cframe_frame == Layout::none) return read(state + layout_.state_frame);
   const auto cframe = read(state + layout_.state_cframe);
-  if (!cframe || !is_structure(*cframe + layout_.cframe_previous, 8)) return std::nullopt;
+  if (!cframe || !can_read_aligned(*cframe + layout_.cframe_previous, 8)) return std::nullopt;
   return read(*cframe + layout_.cframe_frame);
 }
 
@@ -195,14 +195,14 @@ bool Interpreter::is_plausible(std::uint64_t state, std::uint64_t frame) const n
       layout_.has_cframes() && (layout_.has_frame_objects() || has_entries);
   auto cframe = follows_cframes ? at<std::uint64_t>(state + layout_.state_cframe) : 0;
   for (std::size_t count = 0; frame != 0 && count < most_steps; ++count) {
-    if (!is_structure(frame, frame_bytes)) return false;
+    if (!can_read_aligned(frame, frame_bytes)) return false;
     const bool is_python = layout_.frame_owner == Layout::none ||
                            at<std::uint8_t>(frame + layout_.frame_owner) < Layout::owned_by_c_stack;
     if (is_python && (!is_plausible_code(code_of(frame, layout_), symbols_, layout_) ||
                       instruction_at(frame_at(frame, layout_), layout_) > longest_table))
       return false;
     if (cframe != 0 && (!has_entries || at<std::uint8_t>(frame + layout_.frame_is_entry) != 0)) {
-      if (!is_structure(cframe + layout_.cframe_previous, 8)) return false;
+      if (!can_read_aligned(cframe + layout_.cframe_previous, 8)) return false;
       cframe = at<std::uint64_t>(cframe + layout_.cframe_previous);
     }
     frame = at<std::uint64_t>(frame + layout_.frame_previous);

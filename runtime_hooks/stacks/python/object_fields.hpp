@@ -28,15 +28,16 @@ inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
       reinterpret_cast<const void*>(address + std::max<std::uint64_t>(bytes, 8) - 8));
 }
 
-// True if the address is a multiple of 8, and `bytes` bytes from there on can be read.
-inline bool is_structure(std::uint64_t address, std::uint64_t bytes) noexcept {
+// True if the address is a multiple of 8, and `bytes` bytes from there on can be read, as
+// can_read() tells.
+inline bool can_read_aligned(std::uint64_t address, std::uint64_t bytes) noexcept {
   return address % 8 == 0 && can_read(address, bytes);
 }
 
 // True if an object of `bytes` bytes with this type can be read at the address. `type`: address of
 // the type; if it is null, the result is false.
 inline bool is_object(std::uint64_t address, std::uint64_t bytes, const void* type) noexcept {
-  return type != nullptr && is_structure(address, bytes) &&
+  return type != nullptr && can_read_aligned(address, bytes) &&
          at<std::uint64_t>(address + object_type) == reinterpret_cast<std::uint64_t>(type);
 }
 
