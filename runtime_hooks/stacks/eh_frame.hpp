@@ -20,9 +20,9 @@ struct Learned {
 };
 
 // Returns the rule for leaving the frame of the code address `address`, from the unwind tables
-// (.eh_frame) of the module that holds it. If `interrupted`, a signal interrupted the instruction
-// at `address`; otherwise `address` lies inside a call instruction. Takes hundreds of nanoseconds,
-// so callers keep the rule.
+// (.eh_frame) of the module that holds it. `interrupted`: true if `address` is that of an
+// instruction, such as one that a signal interrupted or a jump; false if it lies inside a call
+// instruction. Takes hundreds of nanoseconds, so callers keep the rule.
 //
 // For code of no module, the rule is Rule::Special::foreign_code: the walk ends there. libgcc is
 // not asked, although a JIT compiler may have described its code to the program's libgcc. Before

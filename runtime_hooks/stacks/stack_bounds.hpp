@@ -9,7 +9,9 @@
 // the process is read, and no file is opened.
 //
 // Other stacks (a signal handler's, a coroutine's) may be unmapped at any time. There the kernel is
-// asked in every walk, once for each page that the walk touches.
+// asked in every walk, once for each page that the walk touches. If a seccomp filter forbids the
+// question (is_probing_forbidden()), nothing on such a stack counts as readable but the page of the
+// stack pointer.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,7 @@ struct OwnStack {
   // 0 otherwise.
   std::uint64_t barrier = 0;
   // The stack's lowest address, as libc reports it. 0 for the process's first thread, whose stack
-  // may grow, or if libc was not asked.
+  // may grow, or if libc was not asked or did not know it.
   std::uint64_t floor = 0;
   // True once the thread was seen to run between `low` and `top`, the bounds of its stack. Before
   // that, the bounds are not used.
@@ -99,7 +101,9 @@ inline Region known_own_stack() noexcept {
 // Does the work of region_of_stack_pointer() when `own_stack` does not contain the stack pointer.
 // Finds the bounds of the thread's stack, or extends them down to the stack pointer. Asks libc and
 // the kernel if needed. If the stack pointer lies outside the thread's own stack, returns the
-// readable bytes of its page; an empty region if the page cannot be read.
+// readable bytes of its page; an empty region if the page cannot be read. If a seccomp filter
+// forbids to ask the kernel, the stack pointer's page counts as readable. So does the own stack
+// from its known part down to a stack pointer, if that is no more than 1 MiB below.
 Region find_region_of_stack_pointer(std::uint64_t stack_pointer) noexcept;
 // Returns the readable region around the stack pointer, with which a walk begins; an empty region
 // if the stack pointer's page cannot be read. Asks libc and the kernel only if needed.
@@ -109,7 +113,8 @@ inline Region region_of_stack_pointer(std::uint64_t stack_pointer) noexcept {
 }
 // Returns the readable region around an address on any stack: the thread's own stack, or a page
 // that the kernel has found readable. Returns an empty region if the address cannot be read or,
-// outside the own stack, is no multiple of 8.
+// outside the own stack, is no multiple of 8. Returns an empty region, too, outside the known own
+// stack if a seccomp filter forbids to ask the kernel.
 Region region_of(std::uint64_t address) noexcept;
 
 }  // namespace cuwarden::stacks

@@ -31,7 +31,9 @@ enum class Exception : std::uint32_t {
   foreign_code,     // The code belongs to no module, as a JIT compiler's.
   no_description,   // The code's module has no unwind table for it.
   malformed,        // The unwind table is invalid.
-  unreadable,       // The frame lies at an address that cannot be read: the stack is damaged.
+  // The frame lies at an address that cannot be read: the stack is damaged. Or a seccomp filter
+  // forbids to find out if a frame outside the thread's known stack can be read.
+  unreadable,
   // The stack has 4,096 frames of this shared object, or more: it goes in circles.
   endless,
 };

@@ -58,7 +58,7 @@ class Interpreter {
   // True if the calling thread has exactly the Python frames `known`; faster than read(). `known`:
   // the frames of a chain that read() gave earlier, innermost first, not empty. Groups of frames
   // are not compared. The thread must be inside the interpreter, as for read(). `state`: a result
-  // that state_of_thread() has returned right before. False until a read() has found the
+  // that state_of_thread() has returned right before, not 0. False until a read() has found the
   // interpreter plausible.
   bool has_frames(std::uint64_t state, std::span<const PythonFrame> known) const noexcept {
     return trust_.load(std::memory_order_relaxed) == Trust::full &&
