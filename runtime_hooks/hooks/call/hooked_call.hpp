@@ -61,9 +61,9 @@ using ProvesLeft = bool (*)(const void* frame, const void* own_frame) noexcept;
 extern constinit std::atomic<ProvesLeft> frames_prove_left;
 
 // Resets the parts of the calling thread's `call_state` that describe calls which the thread has
-// provably left by a longjmp, without returning from them. If a driver call is among them, also
-// restores the thread's cancellation state (Uncancelled::end_left()). `frame` is
-// __builtin_frame_address(0) of the function of cuwarden that the program has just called.
+// provably left by a longjmp, without returning from them. If a driver call or cuwarden's own work
+// is among them, also restores the thread's cancellation state (Uncancelled::end_left()). `frame`
+// is __builtin_frame_address(0) of the function of cuwarden that the program has just called.
 void forget_left_calls(const void* frame) noexcept;
 
 // Resets the calling thread's `call_state` if it says that the thread is inside a hooked driver

@@ -16,11 +16,14 @@ namespace cuwarden::hooks {
 #include "runtime_hooks/driver/hooks.def"
 
 // Defines the hook that a row of a kind such as OF_GRAPH makes. The file with the hooks of that
-// kind includes hooks.def with the kind defined as this macro.
+// kind includes hooks.def with the kind defined as this macro. `made_by`: a function of that file,
+// which returns the result for the program. Its arguments are the running call, the values in
+// `subjects` (a list in parentheses), and a function that calls the driver.
 #define CUWARDEN_HOOK_BY(made_by, subjects, result, name, parameters, arguments)                \
   result name CUWARDEN_WITH_CALL parameters {                                                   \
     return made_by(call, CUWARDEN_LISTED subjects, [&] { return call.real().name arguments; }); \
   }
+// Takes the parentheses off a list: CUWARDEN_LISTED (a, b) is a, b.
 #define CUWARDEN_LISTED(...) __VA_ARGS__
 
 }  // namespace cuwarden::hooks

@@ -1,5 +1,5 @@
-// Owns all parts that record a process's CUDA calls. A session is made at the process's first CUDA
-// call; a forked child makes its own.
+// Owns all parts that record a process's CUDA calls. A session is made when recording starts,
+// usually at the process's first CUDA call; a forked child makes its own.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +55,8 @@ struct SessionSettings {
   serving::ServingSettings serving{};
 };
 
-// Owns all parts that record a process's CUDA calls. It is made at the process's first CUDA call
-// and lives as long as the recording. A forked child makes its own.
+// Owns all parts that record a process's CUDA calls. It is made when recording starts, usually at
+// the process's first CUDA call, and is never destroyed. A forked child makes its own.
 class Session {
  public:
   // The ledger, the driver's functions and all objects that `Surroundings` refers to outlive the

@@ -29,8 +29,9 @@ inline bool answers_for(HookedCall& call, DeviceOrdinal device) {
 // (ImplicitSpan::book_first_context()). Does nothing if the program's call is not recorded.
 class ContextCreation {
  public:
-  // Begins the measurement. To be made right before the driver's call, which makes a context on
-  // `device`. `call`: the program's call, which must outlive this object.
+  // To be made right before the driver's call that makes a context on `device`. Reads the device's
+  // free memory if the device already has a recorded context and the current context is on it.
+  // `call`: the program's call, which must outlive this object.
   ContextCreation(HookedCall& call, DeviceOrdinal device)
       : call_(call), span_(call), device_(device) {
     if (!call.recording()) return;
@@ -39,8 +40,9 @@ class ContextCreation {
     further_ = call.execution().queries.live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
-  // Records the context `made`, and enters the memory that it took into the ledger. To be called
-  // right after the driver has made the context.
+  // Records the context `made`, and enters the memory that it took into the ledger. If the memory
+  // of a further context could not be measured, marks the context's bytes as uncertain. To be
+  // called after the driver has made the context.
   void done(ContextId made) {
     if (further_) return done_beside_others(made);
     if (!call_.recording()) return;
@@ -53,9 +55,9 @@ class ContextCreation {
       span_.book_first_context(device_, made);
     }
   }
-  // Records the green context, and enters the memory that it took into the ledger. To be called
-  // right after the driver has made it. Does nothing if the device's primary context is not
-  // recorded.
+  // Records the green context, and enters the memory that it took into the ledger. If that memory
+  // could not be measured, marks the context's bytes as uncertain. To be called after the driver
+  // has made the green context. Does nothing if the device's primary context is not recorded.
   void done_green(ContextId green) {
     if (!call_.recording()) return;
     if (!span_.has_begun()) call_.execution().implicit.disturb(device_);

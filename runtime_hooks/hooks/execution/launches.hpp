@@ -51,9 +51,10 @@ std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
 class FirstLaunch {
  public:
   // Reads the free memory of the current context's device if ImplicitMemory::may_read() allows one
-  // more reading, or if the launch may take gigabytes. Does nothing if `HookedCall` is not
-  // recorded. `HookedCall` is the program's call, which outlives the object, and `CUfunction` the
-  // kernel. `block_threads` is the number of threads of a block; 0: unknown.
+  // more reading, or if the launch may take gigabytes. Asks the driver for the kernel's need of
+  // local memory, which may load the kernel's code. Does nothing if `HookedCall` is not recorded.
+  // `HookedCall` is the program's call, which outlives the object, and `CUfunction` the kernel.
+  // `block_threads` is the number of threads of a block; 0: unknown.
   FirstLaunch(HookedCall&, CUfunction, std::uint64_t block_threads) noexcept;
   // Enters the device memory that the launch took into the ledger. `CUresult` is the launch's
   // result. After a success, remembers the kernel as launched, unless the launch seems to have been

@@ -6,8 +6,8 @@
 
 namespace cuwarden::hooks {
 
-// Measures one driver call that makes, uses or destroys an object for which the driver takes device
-// memory by itself, and records the object. Does nothing if the program's call is not recorded.
+// Measures one driver call that makes or uses an object for which the driver takes device memory by
+// itself, and records the object. Does nothing if the program's call is not recorded.
 class ObjectSpan {
  public:
   // The condition under which a driver call is measured. `within_budget`: only while readings of
@@ -35,7 +35,7 @@ class ObjectSpan {
 
  private:
   // Ends the measurement. Returns the bytes that the driver's call took, negative if it gave some
-  // back; none if the call was not measured.
+  // back; none if the call was not measured. Also calls HookedCall::keeps_bases().
   tracking::Taken taken() noexcept;
 
   // The program's call, which makes or uses a stream, a module or an executable graph.
@@ -59,7 +59,8 @@ class ObjectEnd {
   // before the driver's call. `call`: the program's call, which must outlive this object.
   ObjectEnd(HookedCall& call, const tracking::ImplicitObject&, ObjectSpan::When) noexcept;
   // Ends the measurement. To be called right after the driver's call; `CUresult` is its result. If
-  // the driver refused to destroy the object, the object's record goes on.
+  // the driver refused to destroy the object, the object's record goes on. CUDA_ERROR_DEINITIALIZED
+  // is no refusal: the process ends, and the driver has ended the object by itself.
   void done(CUresult) noexcept;
 
  private:

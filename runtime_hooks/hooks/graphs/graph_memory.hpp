@@ -17,8 +17,9 @@ void graph_node_created(HookedCall&, CUresult, CUdeviceptr address, std::uint64_
 
 // Reads from the memory nodes of `graph` what each launch of `exec` will allocate and free, and
 // stores that in a table; earlier entries for `exec` are removed. If not all can be stored, marks
-// the ledger as incomplete. Does nothing if the program's call is not recorded. To be called after
-// the driver made the executable graph `exec` from `graph`, or updated it by `graph`.
+// the ledger as incomplete. Does nothing if the program's call is not recorded, or if no call of
+// graph_node_created() has remembered a node in this process. To be called after the driver made
+// the executable graph `exec` from `graph`, or updated it by `graph`.
 void graph_instantiated(HookedCall&, CUgraphExec exec, CUgraph graph);
 // Records the memory that a launch of `exec` allocates, and removes the records of the memory that
 // it frees. To be called after each successful launch. Does nothing if the program's call is not
