@@ -33,7 +33,9 @@ struct RuntimeBinding {
   // some may be another library's wrappers.
   driver::RealRuntime next{};
   // Functions of the libcudart that the module's calls reach in the end, never those of a wrapper.
-  // If a wrapper in `next` calls a runtime function by name, that call goes on to them.
+  // If a wrapper in `next` calls a runtime function by name, that call goes on to them. One
+  // exception: for functions that the module, an opened library, defines itself and reaches by
+  // name, the slots are equal to those of `next`.
   driver::RealRuntime bottom{};
 };
 // Returns the runtime functions that the calls of the module `caller` go on to. If the calling code

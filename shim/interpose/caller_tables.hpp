@@ -31,9 +31,10 @@ void unloading_begins();
 // unloaded modules, and the tables with functions of an unloaded library.
 void unloading_ends(bool has_unloaded);
 
-// Returns the version of the CUDA runtime (libcudart) that belongs to the first module which called
-// a hook, as cudaRuntimeGetVersion tells it: 13000 for 13.0. If that module has no runtime, returns
-// the version of another runtime in the process. Returns 0 as long as no version is known.
+// Returns the version of a CUDA runtime (libcudart) in this process, as cudaRuntimeGetVersion tells
+// it: 13000 for 13.0. Each module that calls a hook has a runtime: its own, or the process's first
+// one if it has none. The result is the first version that such a runtime told, and does not change
+// later. Returns 0 until a runtime has told one.
 int runtime_version();
 
 }  // namespace cuwarden::shim

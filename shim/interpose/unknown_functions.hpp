@@ -13,9 +13,10 @@ namespace cuwarden::shim {
 // notes a call at once, and returns `found`.
 void* entry_if_unknown(void* found, const char* name);
 
-// Notes a call of the driver function `name` (driver::note_unknown_call()) if libcuda exports it
-// and cuwarden does not know it. For look-ups that give the program the function itself, so that
-// its calls cannot be noticed.
+// If libcuda exports a function `name` that cuwarden does not know, notes a call of such a function
+// (driver::note_unknown_call()); the note does not tell the name. Does nothing while no libcuda is
+// loaded. For look-ups that give the program the function itself, so that its calls cannot be
+// noticed.
 void note_if_unknown(const char* name);
 
 // True if a loaded object is linked with a function of libcuda that cuwarden does not know. Its
