@@ -35,7 +35,8 @@ class FailureLines {
     return (told_.load(std::memory_order_relaxed) & 1u << verdict) != 0;
   }
   // Writes a line about the request of the incident, for which the program gets an error now. Does
-  // nothing if a line about the verdict was written.
+  // nothing if a line about the verdict was written. May throw std::bad_alloc; then nothing is
+  // written.
   void tell(const rescue::Incident&, const FailureWords&);
   // Keeps the words about an incident whose request the program's allocator will repeat. Does
   // nothing if a line about the verdict was written. Words of at most four incidents are kept, the

@@ -21,7 +21,8 @@ class ThisProcess final : public HostProcess {
   // UCX, NVSHMEM, or a library that drives network cards, disks, video engines or ray tracing.
   bool reaches_memory() noexcept override;
   // True if a loaded object is linked with functions of libcuda that have no row in hooks.def or
-  // known_functions.def.
+  // known_functions.def. Then also notes a call of such a function (driver::note_unknown_call()),
+  // so that cuwarden moves no memory any more.
   bool may_call_unknown() noexcept override;
   // True if the calling thread holds the lock of this name. The only known name is "python:gil",
   // the lock of the Python interpreter; for other names, and without Python in the process, returns

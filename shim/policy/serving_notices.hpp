@@ -19,8 +19,8 @@ class ServingNotices final : public serving::NoticeWriter {
   void write(serving::Notice, DeviceOrdinal, std::uint64_t bytes,
              std::uint64_t host_bytes) noexcept override;
   // Writes a line that says why a reclaimer, a callback of the program that empties a cache, did
-  // not help. `reclaimer`: the name under which the program registered it. `waited_ns`: nanoseconds
-  // for which a request waited for it.
+  // not help, or that a request waited long for it. `reclaimer`: the name under which the program
+  // registered it. `waited_ns`: nanoseconds for which a request waited for it.
   void write(serving::ReclaimerFailure, std::string_view reclaimer,
              std::uint64_t waited_ns) noexcept override;
 };
