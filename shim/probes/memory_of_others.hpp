@@ -75,12 +75,14 @@ void subtract_from_context(ledger::Writer&, DeviceOrdinal, const ledger::Implici
 //
 // `moving`: bit N is set if the used memory of the device with the ordinal N was changing, so that
 // NVML's list and the last reading are not of one moment. On such a device, all that is in use
-// beyond this process's own bytes counts as memory of other processes.
+// beyond this process's own bytes counts as memory of other processes. This holds if NVML tells the
+// own bytes, and other processes have or had memory there.
 //
-// Asks only for devices with more than hidden_by_a_context (1 GiB) in use beyond what this
-// process's records explain. Calls may_ask() before it asks about such a device, and leaves the
-// device out if may_ask() returns false. Returns true if NVML has told for some device what other
-// processes hold.
+// Looks only at devices that were read at the exit, and asks only for those with more than
+// hidden_by_a_context (1 GiB) in use beyond what this process's records explain. For the others, an
+// earlier figure of other processes' bytes becomes 0. Calls may_ask() before it asks about a
+// device, and leaves the device out if may_ask() returns false. Returns true if NVML has told for
+// some device what other processes hold.
 bool note_others_at_exit(ledger::Writer&, const FunctionRef<bool()>& may_ask,
                          std::uint64_t moving) noexcept;
 

@@ -18,9 +18,9 @@ struct NvmlCgroupLimit {
   std::uint64_t used_bytes = 0;
 };
 
-// A cgroup of version 2, by the path of its folder below /sys/fs/cgroup.
+// A cgroup of version 2, by the path of its folder, such as /sys/fs/cgroup/user.slice.
 struct UnifiedCgroup {
-  // Path of the cgroup's folder below /sys/fs/cgroup; empty: unknown.
+  // Absolute path of the cgroup's folder: /sys/fs/cgroup for the root; empty: unknown.
   char path[PATH_MAX] = "";
 };
 
@@ -32,9 +32,10 @@ UnifiedCgroup own_unified_cgroup() noexcept;
 // the cgroup has none, returns that of the nearest cgroup above that has one. If that cgroup's
 // folder has the file `dmem.max`, the limits of the cgroups above it count as well. The function
 // then returns the limit that leaves the fewest bytes unused. Null if there is no limit, as for a
-// MIG slice, or if NVML cannot be loaded or does not tell. `cgroup`: path of the cgroup's folder
-// below /sys/fs/cgroup. Never throws; keeps errno and dlerror. Must not be called under a lock or
-// in a signal handler, since it loads NVML. `library`: file name of NVML.
+// MIG slice, or if NVML cannot be loaded or does not tell. `cgroup`: absolute path of the cgroup's
+// folder; for one outside of /sys/fs/cgroup, the result is null. Never throws; keeps errno and
+// dlerror. Must not be called under a lock or in a signal handler, since it loads NVML. `library`:
+// file name of NVML.
 std::optional<NvmlCgroupLimit> read_nvml_cgroup_limit(
     std::span<const char, 16> uuid, const char* cgroup,
     const char* library = "libnvidia-ml.so.1") noexcept;
