@@ -17,7 +17,8 @@ class DeviceHolderList final : public tracking::HolderList {
   // Asks NVML, which is loaded if needed, for the processes with memory on a device. `uuid`: the
   // device's UUID (cuDeviceGetUuid_v2). Returns if other processes have memory there, and the bytes
   // of this one. Returns null if NVML does not list the device's processes, in a thread that a
-  // seccomp filter of the program confines, and before begin().
+  // seccomp filter of the program confines, and before begin(). Returns null, too, if there is no
+  // memory for a stack to ask on.
   std::optional<tracking::DeviceHolders> ask(std::span<const char, 16> uuid) noexcept override;
 
  private:

@@ -35,7 +35,8 @@ class IncidentExplanations final : public rescue::IncidentProbes {
   // warns the user in one line, once for each verdict. If the program's caching allocator repeats
   // the request first, keeps the line for failed_again(). Called once for each incident, when its
   // outcome is known. Leaves out incidents after the first 64 once explanations have taken two
-  // seconds in all.
+  // seconds in all. For each incident, has a Python interpreter of the process asked later for
+  // frameworks' figures (InterpreterCalls::ask()).
   void settled(const rescue::Incident&, rescue::Outcome) noexcept override;
   // Writes the line about the incident that settled() has kept, if there is one: the program gets
   // the error now. `IncidentId`: row of the incident in the ledger.

@@ -1,6 +1,7 @@
 // The recording of the process that the shim is preloaded into, from start to end. The first CUDA
-// call starts it; in a forked child, the child's own first CUDA call starts it anew. It ends with
-// the process: by exit(), _exit(), quick_exit() or abort().
+// call starts it, or a seccomp filter that the program installs before; in a forked child, the
+// child's own first CUDA call starts it anew. It ends with the process: by exit(), _exit(),
+// quick_exit() or abort().
 #pragma once
 
 #include <atomic>
@@ -74,12 +75,13 @@ class Process final : public tracking::CompletenessListener {
   // first call registers handlers.
   void driver_initialised() noexcept;
   // Writes a report, reads how much memory of each device is free for the last time, and writes the
-  // report again with names of functions. Also makes the calling thread the leader: the thread that
-  // runs exit() to its end. In a thread that a seccomp filter confines, writes and reads nothing.
-  // Does nothing if nothing was recorded, or in a child of vfork; in a forked child without CUDA
-  // calls, turns recording off. To be called once in exit(), by an exit handler that libc runs
-  // before the driver's, since the driver does not answer later. `status`: the process's exit
-  // status, 0 to 255.
+  // report again with names of functions. Searches for lost allocations before, unless
+  // exit_is_called() has done so. Also makes the calling thread the leader: the thread that runs
+  // exit() to its end. In a thread that a seccomp filter confines, writes and reads nothing. Does
+  // nothing if nothing was recorded, or in a child of vfork; in a forked child without CUDA calls,
+  // turns recording off. To be called once in exit(), by an exit handler that libc runs before the
+  // driver's, since the driver does not answer later. `status`: the process's exit status, 0 to
+  // 255.
   void exit_begins(int status) noexcept;
   // Records that the program freed an allocation. `address`: the allocation's address or handle, of
   // the kind that `Space` says. Does nothing if has_records() is false. To be called for a free of
@@ -101,10 +103,11 @@ class Process final : public tracking::CompletenessListener {
   // last report is already written, or the calling thread was interrupted while it writes the last
   // report. Without a recorded CUDA call, first writes debug lines if CUWARDEN_LOG asks for them.
   // If the program has called dlmopen and a libcuda is loaded in another linker namespace,
-  // recording begins, so that a report says so. A thread that a seccomp filter confines writes no
-  // report, and only stores in the ledger how the process ends. So does an abort() that needs no
-  // further report (has_reported_enough()). A child that shares its parent's memory (vfork) writes
-  // a report only if it runs the exit handlers, since the parent cannot run them again.
+  // recording begins, so that a report says so. For _exit() and quick_exit(), searches for lost
+  // allocations before the report. A thread that a seccomp filter confines writes no report, and
+  // only stores in the ledger how the process ends. So does an abort() that needs no further report
+  // (has_reported_enough()). A child that shares its parent's memory (vfork) writes a report only
+  // if it runs the exit handlers, since the parent cannot run them again.
   void finish(ledger::EndReason, int status, bool status_known,
               Afterwards = Afterwards::ends) noexcept;
   // Returns the exit status with which the process should end: that of CUWARDEN_EXITCODE if
@@ -128,13 +131,13 @@ class Process final : public tracking::CompletenessListener {
   // calling thread should wait for it. False if the calling thread must not wait: nothing was
   // recorded, it is in a child of vfork, or a seccomp filter confines it.
   bool another_leads_the_end() const noexcept;
-  // Lets one thread run exit() to its end. Returns at once in the first thread that ends the
-  // process, or if the calling thread must not wait (another_leads_the_end()). A later thread waits
-  // 50 ms at most for a thread to reach the shim's exit handler. If one reaches it, also waits
-  // until that thread has ended or is stuck (EndTurn::wait_for_leader()). The thread that runs
-  // exit() also searches for allocations to which no pointer is left. `status`: exit status, 0 to
-  // 255. To be called before libc's exit(): by each thread that calls it, and when main() has
-  // returned.
+  // Lets one thread, the leader, run exit() to its end. The first thread that calls becomes the
+  // leader, writes a report, and searches for allocations to which no pointer is left. A later
+  // thread waits 50 ms at most until there is a leader. Then it waits until the leader has ended or
+  // is stuck (EndTurn::wait_for_leader()), and becomes the leader if it was the first to notice.
+  // Returns at once if the calling thread must not wait (another_leads_the_end()). `status`: exit
+  // status, 0 to 255. To be called before libc's exit(): by each thread that calls it, and when
+  // main() has returned.
   void exit_is_called(int status) noexcept;
   // If another thread has called quick_exit() before, waits until that thread has written the
   // report and set `done` to nonzero, has ended, or is stuck. Returns at once in the

@@ -51,10 +51,10 @@ std::string_view told_of_report() noexcept;
 // `Writer`: this process's ledger, which `Reader` reads. `verdict`: the cause of the refusal, a
 // value of the enum Verdict below 32. Writes nothing if CUWARDEN_REPORT is /dev/null, the last
 // report was begun, or the program has changed its root folder. Writes nothing either if another
-// report is still being written after ten seconds. After a failure, which is not logged, later
-// incidents with the verdict write no report either. Returns the path of the report that tells of
-// the verdict; empty if there is none, or if CUWARDEN_REPORT_IF removes it at the end of the
-// process. May throw std::bad_alloc.
+// report is still being written after ten seconds, or if the calling thread has interrupted its own
+// writing. After a failure, which is not logged, later incidents with the verdict write no report
+// either. Returns the path of the report that tells of the verdict; empty if there is none, or if
+// CUWARDEN_REPORT_IF removes it at the end of the process. May throw std::bad_alloc.
 std::string write_incident_report(ledger::Writer&, const ledger::Reader&, std::uint32_t verdict);
 
 }  // namespace cuwarden::shim

@@ -21,8 +21,9 @@ void begin_noticing_filters() noexcept;
 // so that question is not asked. Also finds out if such a filter makes is_readable() fail
 // (cuwarden::detail::probing_fails). To be called when recording begins.
 void confinement_at_start() noexcept;
-// Forgets, in a forked child, that the parent installed a seccomp filter for all its threads. To be
-// called by a thread of the child that no filter confines: threads that it makes inherit none.
+// Forgets, in a forked child, all seccomp filters of the parent that confined threads;
+// is_confined() is false afterwards. To be called by a thread of the child that no filter confines:
+// threads that it makes inherit none.
 void confinement_in_fork() noexcept;
 
 // True if a seccomp filter of the program may forbid the calling thread a system call of

@@ -43,7 +43,8 @@ bool has_left(tracking::CallSites&, const void* frame, const void* own_frame) no
 void note_beginnings_of_stacks() noexcept;
 
 // Calls `work` with at least 1 MiB of stack, and returns true. Calls on a separate stack if less is
-// left, or if the thread runs on a coroutine's or a signal handler's stack. `CallSites`: walks the
+// left, or if the thread runs on a coroutine's or a signal handler's stack. Does so, too, if
+// neither can be ruled out, as in a thread that a seccomp filter confines. `CallSites`: walks the
 // thread's frames before the call, to find out which kind of stack this is. Returns false if there
 // is no memory for a separate stack; then `work` was not called.
 bool call_with_room(tracking::CallSites&, FunctionRef<void()> work) noexcept;
