@@ -35,9 +35,9 @@ class DriverProbes {
  public:
   // Allocates blocks of these kinds in the current context. `kinds`: bits of ProbeKinds. `device`:
   // the context's device. `freed`: addresses that the program has freed. A block at such an address
-  // is no probe, since the program may still have an old pointer to it. A kind of which the driver
-  // refuses a block is left out. Takes about 66 MiB of the device's memory. Throws std::bad_alloc
-  // before it allocates any block.
+  // is no probe, since the program may still have an old pointer to it. A block that the driver
+  // refuses is left out, and so is a kind for which the driver lacks a function. Takes about 66 MiB
+  // of the device's memory. Throws std::bad_alloc before it allocates any block.
   DriverProbes(const driver::RealDriver& real, DeviceOrdinal device, unsigned kinds,
                const tracking::FreedAddresses& freed);
   ~DriverProbes();
