@@ -13,9 +13,10 @@
 namespace cuwarden::shim {
 
 // Sets the lowest level of the messages that are written, and their target (a file or standard
-// error), by CUWARDEN_LOG. Says on standard error if that target cannot be used. Then writes the
-// warnings that were logged before the first call, 2 KiB of them at most; other earlier messages
-// are lost. To be called again in a forked child. If memory runs out, no later message is written.
+// error), by CUWARDEN_LOG. If CUWARDEN_LOG includes warnings, says on standard error if that target
+// cannot be used. Then writes the warnings that were logged before the first call, 2 KiB of them at
+// most; other earlier messages are lost. To be called again in a forked child. If memory runs out,
+// no later message is written.
 void set_up_log(const Settings&) noexcept;
 
 // Returns the text that the library fmt makes of a format with "{}" and its arguments. Called by

@@ -25,8 +25,9 @@ struct Settings {
 };
 
 // Callback that takes one message for the user about a setting that is unknown, has a bad value or
-// has no effect. `line`: names the variable, has no line feed at its end, and is valid during the
-// call only.
+// has no effect. Also takes messages about bad lines in the file of suppressions, which name the
+// file instead of the variable. `line`: the message, which has no line feed at its end; valid
+// during the call only.
 using Complain = void (*)(std::string_view line);
 
 // Fills all members of `settings` from the environment. A setting that is not set or has a bad
