@@ -5,8 +5,12 @@
  * for lack of memory, if it can. One way to do so are reclaimers. A reclaimer is a function of the
  * program that gives back memory which the program keeps for later, for example the cache of an
  * allocator. When a request of any thread in the process would fail for lack of memory, cuwarden
- * calls the registered reclaimers one after the other. After each it asks the driver again. With
- * CUWARDEN_POOL=off, or with CUWARDEN_SYNC_TIMEOUT=0, no reclaimer is called.
+ * calls the registered reclaimers one after the other. After each it asks the driver again, until
+ * the driver serves the request. No reclaimer is called with CUWARDEN_POOL=off, or with
+ * CUWARDEN_SYNC_TIMEOUT=0. None is called either for a request larger than the device, while a
+ * stream is being captured, or in a thread that the program has confined by a seccomp filter. If
+ * the request comes from an allocator that empties its own cache and asks again, such as PyTorch's,
+ * reclaimers are called for the repeated request.
  *
  * Steps are parts of a program's work that repeat, such as iterations of a training loop. If they
  * are marked, the report says of a leak that grows how many bytes each step adds, and since which
@@ -35,10 +39,11 @@ extern "C" {
  * returns   bytes that were freed; 0 if none were
  *
  * Threads: cuwarden calls the function in a thread made for the call, whose current CUDA context is
- * that of the refused request. The requesting thread waits meanwhile, for at most
- * CUWARDEN_SYNC_TIMEOUT for all reclaimers together. One reclaimer is never called twice at once.
- * The function may take locks and may call CUDA. If the driver refuses a request for memory that
- * the function makes itself, the request fails at once: cuwarden does not try to serve it.
+ * that of the requesting thread; none if that thread has none. The requesting thread waits
+ * meanwhile, for at most CUWARDEN_SYNC_TIMEOUT for all reclaimers together. One reclaimer is never
+ * called twice at once. The function may take locks and may call CUDA. If the driver refuses a
+ * request for memory that the function makes itself, the request fails at once: cuwarden does not
+ * try to serve it.
  *
  * Errors: a C++ exception that leaves the function is caught. A warning in cuwarden's log (stderr,
  * unless CUWARDEN_LOG names a file) tells of it. */
