@@ -107,7 +107,8 @@ class Session {
   // Prepares the session for the end of the process: writes the figures of cuwarden's pools to the
   // ledger, and makes process_ends() true. From then on, readings of devices do not make cuwarden's
   // pools give unused pages back to the driver. NVML is not asked either which processes use a
-  // device. To be called when the process begins to end, before the driver is shut down.
+  // device, except for the last readings (Neighbours::set_asks_at_exit()). To be called when the
+  // process begins to end, before the driver is shut down.
   void process_is_ending() noexcept {
     ending_.store(true, std::memory_order_relaxed);
     neighbours.process_is_ending();
