@@ -24,7 +24,8 @@ class CompletenessListener {
  public:
   // Is called at most once for each reason (a full table, or recording that has stopped) for which
   // the ledger, the file with a record of each allocation, is not complete. The calling thread is
-  // inside a CUDA call of the program, and holds no lock of cuwarden's.
+  // inside a CUDA call of the program, or inside PyTorch's allocator with that allocator's lock
+  // held. It holds no lock of cuwarden's.
   virtual void ledger_is_incomplete(ledger::Reason) noexcept = 0;
 
  protected:
@@ -59,9 +60,11 @@ class AllocationRecorder {
   ledger::TakenRecord take(Space, std::uint64_t address) noexcept;
   // Confirms or undoes take() after the driver's free. `TakenRecord` is the result of take(), and
   // `CUresult` that of the free. If the driver refused the free, puts the record back into the
-  // ledger. CUDA_ERROR_DEINITIALIZED is no refusal: the process is ending, and the driver has freed
-  // the memory by itself. If the record is empty and the driver did free something, counts a free
-  // of unknown memory in the ledger, unless the ledger is incomplete.
+  // ledger; otherwise adds the address to freed_addresses. CUDA_ERROR_DEINITIALIZED is no refusal:
+  // the process is ending, and the driver has freed the memory by itself. If the record is empty
+  // and the driver did free something, counts a free of unknown memory in the ledger, unless the
+  // ledger is incomplete. After a free of known memory, also reads now and then how full the
+  // current context's device is.
   void settle(const ledger::TakenRecord&, CUresult) noexcept;
 
   // Stops the counting of releases that have no record: from now on, unknown_release() does

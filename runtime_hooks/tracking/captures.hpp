@@ -12,9 +12,10 @@
 
 namespace cuwarden::tracking {
 
-// The stream captures of this process that are in progress, as far as hooks saw them begin. A
-// capture ends by its stream's cuStreamEndCapture, or when the stream or the context is destroyed.
-// All functions may be called by several threads at once.
+// The stream captures of this process that are in progress, as far as hooks saw them begin. While
+// rescues are off (Refusals::rescues()), hooks call begins() for none. A capture ends by its
+// stream's cuStreamEndCapture, or when the stream or the context is destroyed. All functions may be
+// called by several threads at once.
 class Captures {
  public:
   // `clock`: measures waits for calls between begin_wait() and end_wait(), and sleeps during them.
@@ -22,13 +23,13 @@ class Captures {
 
   // Counts a capture of the stream as in progress; must be called before the driver begins it.
   // `per_thread` is true if a null stream means the calling thread's own default stream.
-  // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits, for
-  // a millisecond at most, until no thread is between begin_wait() and end_wait(). Returns true if
+  // `ContextId` is the current context, and `CUstreamCaptureMode` the capture's mode. Waits, for a
+  // millisecond at most, until no thread is between begin_wait() and end_wait(). Returns true if
   // the capture was counted; if the driver then refuses to begin it, the caller must call ended().
-  // Returns false, with nothing changed, if the stream is captured already or is the legacy default
-  // stream, in which the driver begins no capture. Returns false, too, if the object's lock cannot
-  // be had; the capture then counts as in progress for ever. In all cases the caller goes on to the
-  // driver.
+  // Returns false, with nothing changed, if the stream is captured already. Does the same if the
+  // stream is null and means the legacy default stream, in which the driver begins no capture.
+  // Returns false, too, if the object's lock cannot be had; the capture then counts as in progress
+  // for ever. In all cases the caller goes on to the driver.
   bool begins(CUstream, bool per_thread, ContextId, CUstreamCaptureMode) noexcept;
   // Removes the stream's capture from those in progress, because it has ended or did not begin.
   // `per_thread` is true if a null stream means the calling thread's own default stream. Does

@@ -49,7 +49,9 @@ class ContextMemory {
   // nothing if the device's ordinal is not from 0 to 63.
   void made_green(const Caller&, const CurrentContext& primary, std::uint64_t green) noexcept;
   // The result of begin_green_end(): the record of a green context that is about to be destroyed,
-  // and the primary context that owns it. Both are empty if the context had no record.
+  // and the primary context that owns it. Both are empty if the context had no record, or if its
+  // owner was not remembered (most_records). In the second case, the record has ended, and
+  // green_not_ended() does not bring it back.
   struct GreenEnding {
     ledger::TakenRecord record;
     CurrentContext primary;
@@ -70,10 +72,12 @@ class ContextMemory {
   // others. `in`: the context in which the call was made, and its device.
   void book(const Caller&, const CurrentContext& in, const ledger::ImplicitChange&) noexcept;
 
-  // Ends the records of a context that has ended, with those of memory that the driver took in it
-  // for kernels. Subtracts their bytes from the sums of `device`, the context's device, and returns
-  // these bytes. If the context was the device's first one, subtracts and returns
-  // used_after_first_context, too.
+  // Ends the records of a context that has ended, of its green contexts, and of memory that the
+  // driver took in it for kernels. Subtracts their bytes from the sums of the context's device, and
+  // returns these bytes. Both include bytes that the driver kept of destroyed green contexts. If
+  // the context was the device's first one, subtracts and returns used_after_first_context, too.
+  // `device`: the context's device; no_device: unknown. Returns 0, with nothing done, if the
+  // object's lock cannot be had.
   std::uint64_t context_ended(ContextId, DeviceOrdinal device) noexcept;
 
  private:

@@ -20,10 +20,11 @@
 namespace cuwarden::tracking {
 
 // Keeps account of implicit memory: device memory that CUDA calls take without being asked for it,
-// for contexts, code, local memory and streams. A span is a measurement of one call, by readings of
-// the device before and after the call.
+// for contexts, code, local memory of kernels, the heap of malloc() in kernels, streams and graphs.
+// A span is a measurement of one call, by readings of the device before and after the call.
 //
-// A new object counts all kernels as not launched, since a forked child has launched none.
+// A new object counts all kernels as not launched and all graphs as not submitted, since a forked
+// child has launched and submitted none.
 class ImplicitMemory {
  public:
   // All arguments outlive the object.

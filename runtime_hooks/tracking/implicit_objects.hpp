@@ -122,12 +122,16 @@ class ImplicitObjects final : public ReadingListener {
       : ledger_(ledger), contexts_(contexts), implicit_(implicit), sites_(sites) {}
 
   // Records the stream, module or executable graph that the call has made in the current context,
-  // with the device memory that the driver took for it.
+  // with the device memory that the driver took for it. Does nothing if the device's ordinal is not
+  // from 0 to 63.
   void made(const ObjectCall&, const ImplicitObject&) noexcept;
   // Adds the memory that the driver took for an object after it was made, such as at an executable
   // graph's first launch. An object has no record if it was made before recording began, or if it
-  // is code that was loaded when it was first needed. It then gets a record in the call's group,
-  // unless the driver took nothing.
+  // is code that was loaded when it was first needed. A measured call then gives it one in the
+  // call's group, unless the driver took nothing. A call that was not measured gives one only to
+  // code, once a reading shows the code's bytes. If another process may have caused the change
+  // (ObjectCall::is_doubtful) and no reading will tell the bytes, any object gets a record, with 0
+  // uncertain bytes. Does nothing if the device's ordinal is not from 0 to 63.
   void took_more(const ObjectCall&, const ImplicitObject&) noexcept;
 
   // The result of begin_end() for an object: its record, which is empty if it had none; its device;
@@ -140,8 +144,9 @@ class ImplicitObjects final : public ReadingListener {
     FreeBases::Version base_version = 0;
   };
   // Ends the object's record. If the object is a module or a library, also ends the records of its
-  // code on all devices. `here`: the current device. An object without a record counts as lying on
-  // this device. To be called before the driver's call that destroys the object, since another
+  // code on all devices. Subtracts the code's bytes on devices other than Ending::device from the
+  // sums of those devices. `here`: the current device. An object without a record counts as lying
+  // on this device. To be called before the driver's call that destroys the object, since another
   // thread may get the handles afterwards.
   Ending begin_end(const ImplicitObject&, DeviceOrdinal here) noexcept;
   // Subtracts from the device's sum of the kind the bytes that the end of an object gave back. To
@@ -151,9 +156,10 @@ class ImplicitObjects final : public ReadingListener {
   // ends of its kind (GivenBack).
   void ended(Kind, const Ending&, Taken) noexcept;
   // Undoes begin_end() of an object that the driver refused to destroy. Records of its code stay
-  // ended, but the code's bytes stay in the device's sum. If the object was waiting for a reading,
-  // its bytes stay unknown. If ends of its kind give little back, its part of the bytes that the
-  // reading shows as taken counts as memory that the driver keeps.
+  // ended. The code's bytes stay in the sum of Ending::device, but not in the sums of other
+  // devices. If the object was waiting for a reading, its bytes stay unknown. If ends of its kind
+  // give little back, its part of the bytes that the reading shows as taken counts as memory that
+  // the driver keeps.
   void not_ended(const Ending&) noexcept;
 
   // Removes the objects of a context that has ended from those that wait for a reading.
@@ -174,15 +180,17 @@ class ImplicitObjects final : public ReadingListener {
   // Gives the objects that wait on the device their parts of the difference between this reading
   // and the device's base. If none waits, a difference is a sign of another process. Then makes the
   // reading the device's base. While another thread is inside a hooked call, does nothing of this
-  // if a base is known. `begun`: the result of reading_begins() before this reading. Returns false:
-  // the device's memory is not changed.
+  // if a base is known. If the base is this process's own figure (Base::by_own), asks NVML, and
+  // lets own_was_read() do the work. `begun`: the result of reading_begins() before this reading.
+  // Returns false: the device's memory is not changed.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t begun) noexcept override;
   void memory_has_changed(DeviceOrdinal device) noexcept override { implicit_.disturb(device); }
   // Does the work of device_was_read() while other processes may hold memory of the device. Uses
   // `own_bytes`, the bytes that this process holds, as NVML reports them. The device's total less
-  // these bytes becomes the base, or the free bytes if no other process is left. `begun`: the
-  // version of the device's base from before NVML was asked.
+  // these bytes becomes the base, or the free bytes if no other process is left. While another
+  // thread is inside a hooked call, does nothing of this if a base is known. `begun`: the version
+  // of the device's base from before NVML was asked.
   void own_was_read(DeviceOrdinal, const driver::DeviceReading&, std::uint64_t own_bytes,
                     FreeBases::Version begun) noexcept;
 
@@ -257,10 +265,13 @@ class ImplicitObjects final : public ReadingListener {
   // Returns the version of the device's base if the object may be entered in `waiting_`. The next
   // reading of the device's free memory then tells its bytes. Returns none if no base is known or
   // one was forgotten since the call began, `waiting_` has no room, or the object is in it already.
-  // Returns none, too, if another process may hold memory of the device and the base is the
-  // driver's figure (Base::by_own false).
+  // If a base was forgotten since the call began, also forgets the present ones, which may have
+  // been read during the call. Returns none, too, if another process may hold memory of the device
+  // and the base is the driver's figure (Base::by_own false).
   std::optional<FreeBases::Version> base_to_wait_on(const ObjectCall&,
                                                     const ImplicitObject&) noexcept;
+  // Enters the object in `waiting_`. Does nothing if there is no room, or if the lock cannot be
+  // had.
   void wait(const Waiting&) noexcept;
   // Marks the bytes in the object's record as uncertain, because no reading will tell the bytes for
   // which it waited.
@@ -276,14 +287,15 @@ class ImplicitObjects final : public ReadingListener {
   bool settle(DeviceOrdinal, const FreeBases::Base& base, std::uint64_t free_bytes, bool by_own,
               FreeBases::Version begun) noexcept;
   // True if waiting objects may have taken the bytes by which the device's free bytes are below its
-  // base. That is so if one object can take as much, or if NVML shows that no other process holds
-  // memory.
+  // base. That is so if one object can take as much, or if no object waits. Otherwise asks NVML: it
+  // is so if NVML shows that no other process holds memory.
   bool is_plausible(DeviceOrdinal, const FreeBases::Base&, std::uint64_t free_bytes) noexcept;
   // Changes the entry in `waiting_` of an object that ends: it then stands for an ended object,
   // together with others of its group. If ends of the object's kind give memory back, removes the
   // entry instead. Returns true if the object was waiting. `group`: group of the object's record;
   // 0: the object has no record.
   bool end_waiting(const ImplicitObject&, GroupId group) noexcept;
+  // Adds `bytes` to the device's sum of implicit memory of the kind; subtracts if negative.
   void book(Kind, DeviceOrdinal, std::int64_t bytes) noexcept;
   // Returns the share of their bytes that objects of this kind give back to the device at their
   // ends.

@@ -75,7 +75,7 @@ class PythonStacks {
   void note(std::uint32_t native, std::uint32_t generation, bool is_inside) noexcept;
   // Fills the chain with the calling thread's Python frames. `state` is the result of
   // state_of_thread(), not 0. The thread must run the frames of this state (runs()). Returns false
-  // if there are none.
+  // if there are none, or if they cannot be read. In the second case, the user is told once.
   bool read(std::uint64_t state, stacks::python::FrameChain& chain) noexcept;
   // True if the calling thread has exactly the Python frames in `frames`, which read() has given
   // before and which are not empty. `state` is the result of state_of_thread(), not 0. The thread
@@ -112,8 +112,12 @@ class PythonStacks {
   // Py_IsInitialized of the process's interpreter, also if its frames are not read. Null: there is
   // no interpreter.
   int (*is_initialized_)() = nullptr;
-  std::atomic<bool> was_running_{false};  // true once the interpreter was found running
-  std::atomic<bool> has_run_{false};      // true once was_running_ was true
+  // True once interpreter_has_ended() has found the interpreter running. False again after
+  // forget_interpreters_end().
+  std::atomic<bool> was_running_{false};
+  // True once interpreter_has_ended(), interpreter_is_gone() or read() has found the interpreter
+  // running.
+  std::atomic<bool> has_run_{false};
   // True once the user was told that Python frames cannot be read.
   std::atomic<bool> was_told_{false};
 };

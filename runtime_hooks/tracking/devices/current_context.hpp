@@ -11,8 +11,8 @@ namespace cuwarden::tracking {
 struct CurrentContext {
   ContextId context;  // 0 if the thread has no current context or the driver does not say.
   DeviceOrdinal device = no_device;  // no_device if there is no context or the driver does not say.
-  // LiveContexts::ends() before the driver was asked for the context. current_that_served() does
-  // not set it.
+  // LiveContexts::ends() before the driver was asked for the context. The result of
+  // DeviceQueries::current_that_served() may have 0 instead.
   std::uint32_t ends = 0;
 };
 

@@ -29,8 +29,8 @@ class ReadingListener {
   // changed the device's memory.
   virtual bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                                std::uint64_t begun) noexcept = 0;
-  // Is called if another listener has changed the device's memory after the reading was passed to
-  // this one.
+  // Is called for the listener of DeviceReadings::tell_first() if the other listener has changed
+  // the device's memory after the reading was passed to this one.
   virtual void memory_has_changed(DeviceOrdinal) noexcept {}
 
  protected:
@@ -57,8 +57,9 @@ class DeviceReadings {
         listener_(listener),
         clock_(clock) {}
 
-  // Adds a listener that is told of each reading before the constructor's. It outlives this object.
-  // To be called before the first reading.
+  // Adds a listener that is told of each reading before the constructor's, and before the reading
+  // is written into the ledger. It must not change the device's memory: the result of its
+  // device_was_read() is ignored. It outlives this object. To be called before the first reading.
   void tell_first(ReadingListener& listener) noexcept { first_listener_ = &listener; }
 
   // Remembers that the process uses this device, so that a last reading is taken of it at the end

@@ -25,8 +25,9 @@ class LiveContexts {
   // Primary contexts of devices with this ordinal or a higher one are not recorded.
   static constexpr std::int32_t device_limit = 64;
 
-  // Records the device's primary context, which the program or its CUDA runtime has retained, in
-  // place of an earlier one. Ignores ordinals outside [0, device_limit).
+  // Records the device's primary context, which the program, its CUDA runtime or a green context
+  // has retained. The record replaces that of an earlier primary context. Ignores ordinals outside
+  // [0, device_limit).
   void primary_retained(DeviceOrdinal, ContextId) noexcept;
   // Returns the device's primary context; 0 if none was recorded or it has ended.
   ContextId primary_of(DeviceOrdinal) const noexcept;

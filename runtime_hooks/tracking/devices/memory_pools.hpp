@@ -18,7 +18,8 @@ namespace cuwarden::tracking {
 // part of it.
 struct IdleBytes {
   // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that the driver counts as reserved
-  // but not used.
+  // but not used. Memory of pools that was freed by cuMemFree() is included, although the driver
+  // goes on counting it as used.
   std::uint64_t unused = 0;
   // Bytes in memory pools (CUmemoryPool) and in chunks of graphs that no live allocation uses:
   // `unused`, and those parts of the graphs' used chunks that lie in no allocation.

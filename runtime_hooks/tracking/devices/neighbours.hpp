@@ -111,7 +111,10 @@ class Neighbours {
   // True if the device's memory changed without a call of this process in the last `ns`
   // nanoseconds. False for ordinals outside 0 to 63.
   bool moved_within(DeviceOrdinal, std::uint64_t ns) const noexcept;
+  // True if the time for questions to the HolderList allows one more. `now_ns`: time of `clock_`.
   bool may_ask(std::uint64_t now_ns) const noexcept;
+  // Enters in State if the device has other processes: by the list's answer, and by a reading of
+  // the current context's device. Leaves State as it was if neither tells.
   void judge(State&, const DeviceHolders&) noexcept;
 
   const driver::RealDriver& real_;
