@@ -23,13 +23,13 @@ namespace cuwarden::pool {
 
 // Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
 // device. held_bytes, live_bytes, idle_bytes and partly_idle_bytes are the present values. All
-// others are totals since the process began.
+// others but differing_bytes are totals since the process began.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   // Bytes of the blocks that the program has not freed: the sizes that it asked for.
   std::uint64_t live_bytes = 0;
   // Bytes of device memory without a block that the arena holds and can give back to the driver at
-  // once.
+  // once: by give_back() or give_back_start_memory().
   std::uint64_t idle_bytes = 0;
   // Bytes of pages without a block that cannot be given back alone, because they were mapped in one
   // piece with pages that hold blocks. Meshing can give them back. Pages that share memory do not
@@ -81,15 +81,15 @@ class Arena {
 
   // Reserves a range of addresses, twice as large as the device's memory. If the process cannot
   // have so many, smaller ranges are tried, down to a quarter of the device's memory. `context`
-  // must be the current context, and `device` its device. The arena must be new, or end() must have
-  // been called. Returns false, with nothing changed, if the arena is open already, the device
-  // cannot map memory, or no addresses can be reserved. May throw std::bad_alloc, and has changed
-  // nothing then.
+  // must be the current context, or the primary one of a current green context; `device` is its
+  // device. The arena must be new, or end() must have been called. Returns false, with nothing
+  // changed, if the arena is open already, the device cannot map memory, or no addresses can be
+  // reserved. May throw std::bad_alloc, and has changed nothing then.
   bool open(const driver::RealDriver&, DeviceOrdinal device, ContextId context);
-  // Loads the kernel with which mesh() copies blocks, into the current context, which must be the
-  // arena's. To be called after open(). If it is not called, or the driver refuses, mesh() makes
-  // its copies by the driver's functions for copies, which takes longer. Takes the arena's lock
-  // only after the driver has loaded the kernel.
+  // Loads the kernel with which mesh() copies blocks, into the arena's context. Does nothing if
+  // that context is not current, such as while a green one is. To be called after open(). If it is
+  // not called, or the driver refuses, mesh() makes its copies by the driver's functions for
+  // copies, which takes longer. Takes the arena's lock only after the driver has loaded the kernel.
   void load_copy_kernel(const driver::RealDriver&) noexcept;
   // True if the arena has a reserved range of addresses: after open(), until end().
   bool is_open() const noexcept { return !has_ended(); }
@@ -126,12 +126,13 @@ class Arena {
 
   // Gives memory without blocks back to the driver. Memory goes in runs (groups of pages whose
   // memory is given back together): those that have held no block since `until_ns`, a time on the
-  // ledger's clock. UINT64_MAX means all runs without blocks. Returns the bytes given back.
+  // ledger's clock. UINT64_MAX means all runs without blocks. Memory that mesh() has kept for its
+  // next call stays. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
-  // copied in pauses of the program, which `Pause` begins and ends, but keep their
-  // addresses. The arena's device must be that of the current context. Returns the bytes saved. May
-  // throw std::bad_alloc, and has saved nothing then.
+  // copied in pauses of the program, which `Pause` begins and ends, but keep their addresses. The
+  // arena's device must be that of the current context. Returns the bytes saved. May throw
+  // std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, Pause&, const MeshGoal&);
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request is refused. Returns the bytes given back; 0 if none was kept.
@@ -158,8 +159,7 @@ class Arena {
   // then. Returns the driver's last error; CUDA_SUCCESS if there was none.
   CUresult change_access(const driver::RealDriver&, DeviceOrdinal peer, bool may) noexcept;
 
-  // Returns the arena's figures. All are 0 if the arena's lock cannot be taken
-  // (FutexLock::lock_for_long()).
+  // Returns the arena's figures; all are 0 if the arena's lock cannot be taken.
   ArenaCounts counts() noexcept;
 
  private:
@@ -288,7 +288,7 @@ class Arena {
   // Returns the index of the first page of the member (Run) that the page belongs to, which must be
   // one of a shared run.
   std::uint64_t member_of(std::uint64_t page) const noexcept { return page - pages_[page].offset; }
-  // True if the page belongs to a member of a shared run that takes no new blocks.
+  // True if the page, which has memory, belongs to a shared run's member that takes no new blocks.
   bool is_guest(std::uint64_t page) const noexcept {
     const Run& run = runs_[pages_[page].run - 1];
     return run.is_shared && member_of(page) != run.host;
@@ -322,8 +322,8 @@ class Arena {
   // (Run::host) stays mapped. The run keeps its memory. A member that the driver refuses to unmap
   // stays in the run.
   void unmap_unused_members(const driver::RealDriver&, Run&) noexcept;
-  // Unmaps the members without a block of all shared runs. The members that take new blocks
-  // (Run::host) stay mapped.
+  // Unmaps the members without a block of all shared runs that hold blocks. The members that take
+  // new blocks (Run::host) stay mapped.
   void unmap_unused_members(const driver::RealDriver&) noexcept;
   // Unmaps the run's memory and removes the run. Returns false if the driver refuses: the run is
   // then kept, but a shared run may have lost some of its members.

@@ -40,12 +40,13 @@ class CopyKernel {
   bool is_here(const driver::RealDriver&) const noexcept;
   // Starts copies of the first `most_parts` parts, in the legacy default stream. No part may be
   // read or written by the copy of another one, since the copies run at the same time. Returns the
-  // number of parts; 0, with no copy started, if the kernel is not loaded into the current context
-  // or the driver refuses the launch.
+  // number of parts whose copies were started. Returns 0, with no copy started, if there are no
+  // parts, the kernel is not loaded into the current context, or the driver refuses the launch.
   std::size_t start(const driver::RealDriver&, std::span<const CopyPart>) const noexcept;
 
  private:
-  // The context that the kernel is loaded into; null if the driver lacks cuCtxGetCurrent.
+  // The context that the kernel is loaded into. Null before load(), or if the driver lacks
+  // cuCtxGetCurrent.
   CUcontext context_ = nullptr;
   // The loaded kernel; null before load().
   CUfunction function_ = nullptr;

@@ -27,8 +27,8 @@ bool can_map(const driver::RealDriver&) noexcept;
 // True if can_map() is true and the device supports memory at reserved addresses (attribute
 // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED).
 bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
-// Returns the properties with which cuMemCreate makes memory on the device. Asks for GPUDirect RDMA
-// if the device can do it, as the driver does for its own memory.
+// Returns the properties with which cuMemCreate makes memory on the device. can_map() must be true.
+// Asks for GPUDirect RDMA if the device can do it, as the driver does for its own memory.
 CUmemAllocationProp on_device(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Returns the properties with which cuMemCreate makes memory on the host's NUMA node next to the
 // device (node 0 if the driver names none). Returns none if the device cannot map host memory, or
@@ -38,8 +38,8 @@ std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver&, DeviceO
 // the caller has reserved. `bytes` and `address` are multiples of page_bytes. Unmapping frees the
 // memory. If the driver refuses memory with GPUDirect RDMA, for a reason other than a lack of
 // memory, clears that flag in `where` and asks again. The memory can be used once the caller has
-// granted access (Peers::grant()). Returns the driver's result; if that is an error, nothing is
-// mapped.
+// granted access (Peers::grant()). can_map() must be true. Returns the driver's result; if that is
+// an error, nothing is mapped.
 CUresult map_new(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                  CUmemAllocationProp& where) noexcept;
 
@@ -65,11 +65,13 @@ class Peers {
   void device_ended(DeviceOrdinal) noexcept;
 
   // Lets `device` and its `peers` (bit N stands for the device with ordinal N) read and write the
-  // `bytes` of memory that were newly mapped at `address`. Returns the driver's result.
+  // `bytes` of memory that were newly mapped at `address`. can_map() must be true. Returns the
+  // driver's result.
   static CUresult grant(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                         DeviceOrdinal device, std::uint64_t peers) noexcept;
   // Lets `peer` read and write the `bytes` of memory that are mapped at `address`, or forbids it
-  // (`may` false). The access of other devices stays. Returns the driver's result.
+  // (`may` false). The access of other devices stays. can_map() must be true. Returns the driver's
+  // result.
   static CUresult change(const driver::RealDriver&, std::uint64_t address, std::uint64_t bytes,
                          DeviceOrdinal peer, bool may) noexcept;
 

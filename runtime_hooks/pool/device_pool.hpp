@@ -32,6 +32,8 @@ class DevicePool {
   // when it makes a context's arena, if the device has room for the kernel.
   explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
       : peers_(peers), meshes_(meshes) {}
+  // Frees the arenas' host memory only. Their device memory and addresses stay until the contexts
+  // and the process end.
   ~DevicePool();
 
   // True if the driver would waste memory on a request of `bytes`. That holds for requests that are
@@ -45,11 +47,12 @@ class DevicePool {
 
   // True if the pool ever made an arena, which it does for its first request. Costs a single load.
   bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
-  // Returns the address of a new block of `bytes` in the arena of `ContextId`, which must be the
-  // current context; `DeviceOrdinal` is its device. If memory is lacking, gives the idle memory of
-  // all arenas of the device back first. `now_ns` is the time on the ledger's clock. Returns 0 if
-  // the pool has no memory or addresses for the request: then the driver has to serve it. May throw
-  // std::bad_alloc; then no block is handed out.
+  // Returns the address of a new block of `bytes` in the arena of `ContextId`. This is the current
+  // context, or the primary one of the device if a green context is current. `DeviceOrdinal` is the
+  // context's device. If memory is lacking, gives the idle memory of all arenas of the device back
+  // first. `now_ns` is the time on the ledger's clock. Returns 0 if the pool has no memory or
+  // addresses for the request: then the driver has to serve it. May throw std::bad_alloc; then no
+  // block is handed out.
   std::uint64_t allocate(const driver::RealDriver&, DeviceOrdinal, ContextId, std::uint64_t bytes,
                          std::uint64_t now_ns);
   // Returns the arena whose reserved addresses contain `address`; null if there is none. The
@@ -66,8 +69,8 @@ class DevicePool {
 
   // Gives memory back to the driver that has held no block since `until_ns`, a time on the ledger's
   // clock; UINT64_MAX means all memory without blocks. Memory that was mapped in one piece with
-  // memory in use stays. Acts on the arenas of one device, or on all for no_device. Returns the
-  // bytes given back.
+  // memory in use stays. Memory that mesh() has kept stays, too (give_back_start_memory()). Acts on
+  // the arenas of one device, or on all for no_device. Returns the bytes given back.
   std::uint64_t give_back(const driver::RealDriver&, DeviceOrdinal,
                           std::uint64_t until_ns) noexcept;
   // Makes little used pages of the device's arenas share memory, and gives the saved memory back to
@@ -102,6 +105,7 @@ class DevicePool {
   // that for all pages: takes some microseconds a page.
   std::uint64_t meshable_bytes(const driver::RealDriver&, DeviceOrdinal) noexcept;
   // Returns the sums of the figures of all arenas of the device, also of those whose context ended.
+  // An arena whose lock cannot be taken is left out.
   ArenaCounts counts(DeviceOrdinal) noexcept;
 
  private:

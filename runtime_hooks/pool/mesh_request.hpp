@@ -9,7 +9,7 @@ namespace cuwarden::pool {
 // Bytes of memory that Arena::mesh() is to save in one call, and conditions for the call.
 struct MeshGoal {
   // Fewest bytes of device memory for which pages are moved. If a new plan of all pages would save
-  // less, it is not carried out. 0: there is no such limit.
+  // less, together with what was saved before, it is not carried out. 0: there is no such limit.
   std::uint64_t least_bytes = 0;
   // Once meshing has saved so many bytes of device memory, no further pause begins.
   std::uint64_t needed_bytes = 0;

@@ -50,10 +50,10 @@ class PinnedPool {
   // True if the pool ever held memory. Costs a single load.
   bool any() const noexcept { return has_any_.load(std::memory_order_acquire); }
   // Returns the address of a new block of `bytes` of page-locked memory, with cuMemHostAlloc's
-  // `flags` or `as_alloc_host`. `ContextId` must be the current context; `now_ns` is the time on
-  // the ledger's clock. Returns 0 if the pool cannot serve the request, such as one of 0 bytes or
-  // more than `largest_bytes`: then the driver has to. May throw std::bad_alloc, without losing
-  // memory.
+  // `flags` or `as_alloc_host`. `ContextId` is the current context, or the primary one of a current
+  // green context. `now_ns` is the time on the ledger's clock. Returns 0 if the pool cannot serve
+  // the request, such as one of 0 bytes or more than `largest_bytes`: then the driver has to. May
+  // throw std::bad_alloc, without losing memory.
   std::uint64_t allocate(const driver::RealDriver&, ContextId, unsigned flags, std::uint64_t bytes,
                          std::uint64_t now_ns);
   // True if the address lies in memory of the pool, in a block or not. False for memory of a
@@ -86,8 +86,8 @@ class PinnedPool {
   Deferred<PinnedBlock>& deferred() noexcept { return deferred_; }
 
   // Frees all pieces of memory that have held no block since `until_ns`, a time on the ledger's
-  // clock; UINT64_MAX means all pieces without blocks. Stops if the driver refuses to free a piece.
-  // Returns the bytes freed.
+  // clock; UINT64_MAX means all pieces without blocks. Stops if the driver refuses to free a piece,
+  // which then stays unused until its context ends. Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver& real, std::uint64_t until_ns) noexcept {
     return give_back(real, until_ns, 0);
   }
@@ -102,8 +102,8 @@ class PinnedPool {
   // ends the context. The pool neither hands out marked memory nor finds blocks in it. `is_ending`
   // false removes the mark, because the driver did not end the context.
   void set_ending(ContextId, bool is_ending) noexcept;
-  // Forgets the memory that set_ending() has marked for the context. Must be called after the
-  // driver has ended the context, which has freed that memory.
+  // Forgets the memory that set_ending() has marked for the context, and the context's blocks in
+  // deferred(). Must be called after the driver has ended the context, which has freed that memory.
   void context_ended(ContextId) noexcept;
 
   // Returns the number of requests that the pool ever served.
@@ -156,7 +156,7 @@ class PinnedPool {
   void add_piece(Heap&, std::uint64_t start, std::uint64_t bytes);
   // Frees pieces that have held no block since `until_ns`, a time on the ledger's clock, until no
   // more than `kept_bytes` of pieces without blocks are left. Stops if the driver refuses to free a
-  // piece. Returns the bytes freed.
+  // piece, which then stays unused until its context ends. Returns the bytes freed.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns,
                           std::uint64_t kept_bytes) noexcept;
 

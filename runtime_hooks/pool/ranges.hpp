@@ -15,15 +15,15 @@
 
 namespace cuwarden::pool {
 
-// A spilled allocation: a range of device addresses behind which a part of the memory is the
-// host's.
+// A spilled allocation: a range of device addresses behind which the memory, or a part of it, is
+// the host's.
 struct Range {
   std::uint64_t start = 0;           // The address at which the allocation begins.
   std::uint64_t bytes = 0;           // Bytes that the program asked for.
   std::uint64_t mapped_bytes = 0;    // Bytes of memory behind the range, in whole pages of 2 MiB.
   std::uint64_t host_bytes = 0;      // Bytes of `mapped_bytes` that are host memory.
   DeviceOrdinal device = no_device;  // The device that the program allocated memory of.
-  ContextId context;                 // The context in which the program allocated the memory.
+  ContextId context;                 // The context that owns the memory (LiveContexts::owner()).
   Kind kind = Kind::device;          // The kind of allocation that the program asked for.
   // The handle of the CUmemoryPool that the program asked for stream-ordered memory; 0 for other
   // memory.

@@ -75,8 +75,8 @@ class Spill {
   void give_back(const driver::RealDriver&, const Range&) noexcept;
 
   // Enters a spilled allocation in ranges() again. The caller had taken the range out to free it,
-  // and the free has failed. If the range cannot be entered, it stays mapped until the process
-  // ends.
+  // and the free has failed. Enters it even if the driver refuses access to it. If the range cannot
+  // be entered, it stays mapped until the process ends.
   void put_back(const driver::RealDriver&, const Range&) noexcept;
   // Keeps a spilled allocation that the program has freed, because the device may still use it.
   // take_deferred() returns it later. If host memory is lacking, or another thread has kept the

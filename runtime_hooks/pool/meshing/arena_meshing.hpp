@@ -291,9 +291,9 @@ class Arena::Meshing {
   // Moves the next candidates (runs that may be moved) together: starts all copies, then waits once
   // for all. Takes no further candidate once those taken save `bytes`, have 64 pages or 16,384
   // withheld parts, or the driver refuses. To be called after has_next(), while the caller pauses
-  // the program. Returns false if a call of the driver has failed, or host memory is lacking. The
-  // blocks that were not moved then lie in their old memory, which may be lost
-  // (ArenaCounts::lost_bytes).
+  // the program. Returns false if a call of the driver has failed, a copy differs from its
+  // original, or host memory is lacking. The blocks that were not moved then lie in their old
+  // memory, which may be lost (ArenaCounts::lost_bytes).
   bool move_batch(std::uint64_t bytes) noexcept;
   // Takes the next candidates (runs that may be moved) as a batch: prepares them, and advances
   // `next_`. Stops at the limits of move_batch(). Returns false, with no candidate taken, if host
@@ -371,7 +371,7 @@ class Arena::Meshing {
   // refused to map memory at scratch addresses, which takes memory for its own tables. Both are
   // false again once a run was moved, because that gives memory back.
   bool is_full_ = false, maps_no_more_ = false;
-  // True if a run could not be moved for lack of free device memory.
+  // True if a run was skipped because it could not be prepared (lacked_room()).
   bool lacked_room_ = false;
   // Bytes that blocks of the arena took (Packing::taken_bytes()) when the moves were planned.
   std::uint64_t planned_beside_bytes_ = 0;

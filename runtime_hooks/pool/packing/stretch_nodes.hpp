@@ -65,6 +65,7 @@ struct Stretch {
 // Host memory for stretches. It is freed when the object is destroyed, not before.
 class StretchNodes {
  public:
+  // Returns the stretch with this number, which add() must have returned. Stays valid until drop().
   Stretch& operator[](StretchIndex at) const noexcept { return chunks_[at / chunk][at % chunk]; }
   // Makes sure that add() can be called `count` times. May throw std::bad_alloc.
   void reserve(std::uint64_t count);
