@@ -21,7 +21,8 @@ class ServingPools::MeshPause final : public pool::Pause {
 
   // Closes the gate and waits until all devices are idle. Between two pauses, first lets the
   // program get on with its work for 20 ms. Returns false, with the gate open, if no time is left,
-  // or if memory must not be moved; outcome() then says so.
+  // or if memory must not be moved; outcome() then says so. After a wait in vain, mesh() begins no
+  // pause for ten times as long (vain_times).
   bool begin() noexcept override;
   // Returns true once the pause has lasted 50 ms since the devices were idle, or if no time is left
   // for the request.
@@ -34,7 +35,8 @@ class ServingPools::MeshPause final : public pool::Pause {
   // the last pause has begun. timed_out: the program could not be paused. unsafe: memory must not
   // be moved.
   ledger::RungOutcome outcome() const noexcept { return outcome_; }
-  // Returns the nanoseconds of pauses that did not begin, because the devices did not become idle.
+  // Returns the nanoseconds for which begin() has waited in vain: for the gate to close, or for the
+  // devices to become idle.
   std::uint64_t vain_ns() const noexcept { return vain_ns_; }
 
  private:

@@ -35,7 +35,8 @@ enum class Notice : std::uint8_t {
   memory_has_handle,
   // Not meshed: a loaded library may reach the pool's memory without a driver call.
   library_reaches_memory,
-  // Not meshed: the program looked up driver functions for which cuwarden has no hook.
+  // Not meshed: the program looked up driver functions that cuwarden does not know, or is linked
+  // with some.
   unknown_functions,
 };
 

@@ -123,7 +123,8 @@ class ServingPools final : public tracking::ReadingListener {
   // `no_memory`: `Wanted::bytes` is a guess, and so much is free already; the request must need
   // more. `nothing_to_do`: moving would not free enough; for a guess, it would free nothing.
   // `unsafe`: a stream is captured, or code may reach the memory without a hooked call.
-  // `timed_out`: the program could not be paused, at this time or shortly before.
+  // `timed_out`: the program could not be paused, at this time or shortly before. Tells the user
+  // once of each obstacle to moving memory, and of contents that were lost or differ.
   ledger::RungOutcome mesh(const tracking::CurrentContext&, Wanted,
                            std::uint64_t& pause_left_ns) noexcept;
   // Returns LeftOut::none if spill_to_host() may be called with these arguments: the request
@@ -169,7 +170,8 @@ class ServingPools final : public tracking::ReadingListener {
   // or retained. Does nothing if the device is known to have a context, or if the settings allow
   // neither pool nor spilling. Without the access, a copy between two devices fails for the pool's
   // memory, although the driver's memory can be copied without cuCtxEnablePeerAccess (measured). If
-  // the access cannot be granted, the pool serves no more device memory.
+  // the access cannot be granted, the pool serves no more device memory. Under PoolUse::from_start,
+  // tells the user if the device cannot map the pool's memory.
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
   }
@@ -236,9 +238,10 @@ class ServingPools final : public tracking::ReadingListener {
   // `total_bytes`: size of the device's memory.
   void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
-  // memory. Adds the device to `used_`, the devices with a context. If two devices cannot reach
-  // each other, or the driver refuses the access, sets `are_apart_`: the pool then serves no
-  // further requests for device memory. Tells the user so if it has served any memory before.
+  // memory and spilled memory. Adds the device to `used_`, the devices with a context. If two
+  // devices cannot reach each other, or the driver refuses the access, sets `are_apart_`: the pool
+  // then serves no further requests for device memory. Tells the user so if it has served any
+  // memory before.
   void grant_for(DeviceOrdinal) noexcept;
   // Removes the permissions that grant_for() has recorded between this device and the others, and
   // the device's bit in used_. To be called after the process's last context on the device has
