@@ -76,8 +76,9 @@ class CallingThreads {
 
   // Waits until each thread of the process has been seen outside the driver once, not necessarily
   // all at one time, and returns true. Returns false if some thread stays inside until `clock`
-  // shows `deadline_ns`. Returns false at once if the calling thread itself is inside the driver.
-  // Stops waiting and returns false if a thread has ended inside a call.
+  // shows `deadline_ns`. Returns false at once if the calling thread itself is inside the driver
+  // and has counters of its own; without them, only at the deadline. Stops waiting and returns
+  // false if a thread has ended inside a call.
   bool are_all_outside(std::uint64_t deadline_ns, Clock& clock = system_clock) noexcept;
 
   // Forgets the parent's threads. Threads of this process keep their counters. The common counter,

@@ -1,5 +1,5 @@
-// Calls of driver functions that cuwarden does not know: those without a row in hooks.def and in
-// known_functions.def. Such a function may have a device access memory without passing the
+// Calls of driver functions that cuwarden does not know: those that have a row neither in hooks.def
+// nor in known_functions.def. Such a function may have a device access memory without passing the
 // submission gate, so that memory must not be moved any more.
 #pragma once
 
