@@ -35,11 +35,13 @@ class Ladder {
   // rescue has not tried, such as a reclaimer that was registered since.
   bool is_worth_climbing(const RescueConditions&) noexcept;
   // Tries the rungs for the refused request until one has served it, or until the driver fails with
-  // an error other than OUT_OF_MEMORY. In a thread that a seccomp filter of the program confines,
-  // tries the retry rung only. `RefusedCall`: the request. `RescueConditions`: the facts by which
-  // rungs are chosen. `TriedRungs`: gets each rung before it runs, and the rung's outcome
-  // afterwards. If no memory was found, remembers that for is_worth_climbing(). The result tells if
-  // the request was served, and at which address.
+  // an error other than a lack of memory (OUT_OF_MEMORY, or RefusedCall::refusal). In a thread that
+  // a seccomp filter of the program confines, tries the retry rung only. `RefusedCall`: the
+  // request. `RescueConditions`: the facts by which rungs are chosen. `TriedRungs`: gets each rung
+  // before it runs, and the rung's outcome afterwards. If no memory was found, remembers that for
+  // is_worth_climbing(). It does not if captures made a rung leave something out, or if a rung
+  // timed out and a later one did not. The result tells if the request was served, and at which
+  // address.
   Rescued climb(const RefusedCall&, const RescueConditions&, TriedRungs&);
 
  private:

@@ -43,11 +43,12 @@ class Refusals {
   PendingFrees& pending() noexcept { return pending_; }
 
   // Tries to serve a request for memory that the driver has refused for lack of memory. Counts the
-  // refusal first. `Caller`: the program's call. `asked_for`: the request, without an address.
-  // `request`: repeats the program's call of the driver; rungs call it any number of times.
-  // `Accepts`: sources of memory by which the request can be served. If no rung has served it, the
-  // result says so, and the program must get the driver's first error. The thread cannot be
-  // cancelled during the call. Leaves errno as it was.
+  // refusal first. To be called only if obstacle() returns LeftOut::none. `Caller`: the program's
+  // call. `asked_for`: the request, without an address. `request`: repeats the program's call of
+  // the driver; rungs call it any number of times. `Accepts`: sources of memory by which the
+  // request can be served. If no rung has served it, the result says so, and the program must get
+  // the driver's first error. The thread cannot be cancelled during the call. Leaves errno as it
+  // was.
   Rescued rescue(const tracking::Caller&, const tracking::Allocation& asked_for,
                  FunctionRef<CUresult()> request, Accepts);
   // Counts a refusal if `result`, the result of a call other than an allocation, says that the

@@ -106,7 +106,9 @@ class PendingFrees {
     // object.
     AwaitedEvents(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
                   ContextId current, DeviceOrdinal device, Clock& clock);
-    // Destroys the events that were not reached.
+    // Destroys the events that were not reached. Events in other contexts stay until their contexts
+    // end, if another thread keeps the lock of PendingFrees for too long, or has ended a stream or
+    // context without the lock.
     ~AwaitedEvents();
     AwaitedEvents(const AwaitedEvents&) = delete;
     AwaitedEvents& operator=(const AwaitedEvents&) = delete;
@@ -124,9 +126,9 @@ class PendingFrees {
     // serve other requests. If the current context is idle, also synchronises its default streams.
     // Returns true if there was anything to synchronise: the caller then asks the driver again.
     bool synchronise_reached();
-    // Returns true if streams with pending frees (cuMemFreeAsync, not synchronised since) got no
-    // event because of stream captures. Such streams are captured themselves, or the driver could
-    // not be asked if they are.
+    // Returns true if streams with pending frees (cuMemFreeAsync, not synchronised since) were left
+    // out because of stream captures. Such streams are captured themselves, or the driver could not
+    // be asked if they are. Default streams are left out while any capture is in progress.
     bool has_left_out() const noexcept { return has_left_out_; }
 
    private:
@@ -190,7 +192,7 @@ class PendingFrees {
     // True if default streams of the current context have pending frees after which this object has
     // put no event.
     bool has_defaults_ = false;
-    // True once a stream with pending frees got no event, because of captures in progress.
+    // True once streams with pending frees were left out because of captures (has_left_out()).
     bool has_left_out_ = false;
     // True once this object must touch no stream any more. Another thread has kept
     // PendingFrees::lock_ for too long, or has ended a stream or context without it.

@@ -22,8 +22,8 @@ namespace cuwarden::rescue {
 
 // A reclaimer: a function of the program that frees memory which the program keeps for later.
 // `device`: ordinal of the device; -1: page-locked host memory. `bytes`: size of the refused
-// request; the function may free more or less. `argument`: the argument with which it was
-// registered. Returns the freed bytes.
+// request, or 1 GiB if that is unknown; the function may free more or less. `argument`: the
+// argument with which it was registered. Returns the freed bytes; 0: none.
 using ReclaimFunction = std::size_t (*)(int device, std::size_t bytes, void* argument);
 
 // Returns true while the calling thread runs a reclaimer (a function of the program that frees
@@ -44,10 +44,11 @@ class Reclaimers {
   // Registers a reclaimer (a function that empties a cache). `name`: its name in messages and the
   // report. `modules`: comma-separated list of parts of libraries' paths; the entry "python:gil"
   // means Python's global interpreter lock. The reclaimer is not called for a request that comes
-  // through one of the libraries, or from a thread that holds the lock. Both texts are copied.
-  // `ReclaimFunction`: not null. `argument`: passed to each call of the function; may be null.
-  // Returns an id for remove(), from 1. Returns 0 if `limit` reclaimers are registered, if a text
-  // does not fit into its field of Entry, or if the object's lock cannot be had.
+  // through one of the libraries, or from a thread that holds the lock. It is not called either if
+  // the request's call stack is not known as a whole, or while a stream is captured. Both texts are
+  // copied. `ReclaimFunction`: not null. `argument`: passed to each call of the function; may be
+  // null. Returns an id for remove(), from 1. Returns 0 if `limit` reclaimers are registered, if a
+  // text does not fit into its field of Entry, or if the object's lock cannot be had.
   int add(std::string_view name, std::string_view modules, ReclaimFunction,
           void* argument) noexcept;
   // Removes the reclaimer (a function that empties a cache) with the id `id`. No new call of it
@@ -77,7 +78,7 @@ class Reclaimers {
   };
   // Copies the registration of the reclaimer (a function that empties a cache) at `index` (0 to
   // limit - 1) to `Entry`. Returns false, with nothing copied, if none is registered at that index,
-  // or if it is being removed.
+  // if it is being removed, or if the object's lock cannot be had.
   bool entry(std::size_t index, Entry&) noexcept;
 
   // A call of a reclaimer (a function that empties a cache): the memory that it is asked to give
@@ -87,7 +88,7 @@ class Reclaimers {
     const driver::RealDriver* real;
     ContextId context;  // context that is current during the call; 0: none
     int device;         // ordinal of the refused request's device; -1: page-locked host memory
-    std::size_t bytes;  // size of the refused request
+    std::size_t bytes;  // size of the refused request; 1 GiB if that is unknown
     // Time, in nanoseconds of the clock of Reclaimers, until which a thread waits for the call.
     std::uint64_t deadline_ns;
   };
