@@ -19,27 +19,29 @@ CLI::Option* add_file(CLI::App& verb, const char* option, std::string& file, con
 
 // Declares the options by which a verb checks leaks: --fail-on-leak, --fail-on-new,
 // --fail-on-growth, --baseline and --write-baseline. `checks`: gets their values when the command
-// line is parsed. `is_diff`: true for `cuwarden diff`, which compares with its first report and has
-// no --baseline.
+// line is parsed, and must outlive the verb. `is_diff`: true for `cuwarden diff`, which compares
+// with its first report and has no --baseline.
 void add_checks(CLI::App& verb, CheckOptions& checks, bool is_diff = false);
 
 // Declares the option --suppressions of the verb. `file`: gets the value, the path of a file with
-// patterns of leaks that do not count.
+// patterns of leaks that do not count; must outlive the verb.
 void add_suppressions(CLI::App& verb, std::string& file);
 
 // Declares the option --top of the verb. `top`: gets the value, the most groups of leaks to show;
-// 0: all.
+// 0: all. It must outlive the verb.
 void add_top(CLI::App& verb, std::size_t& top);
 
 // Declares the options --module, which chooses leaks by the module of their code, and
-// --full-stacks, which shows all frames of call stacks. `text`: gets their values.
+// --full-stacks, which shows all frames of call stacks and whole names. `text`: gets their values,
+// and must outlive the verb.
 void add_choice(CLI::App& verb, TextOptions& text);
 
 // Declares the option --color, which sets the user's wish for colours (set_colours()).
 void add_colours(CLI::App& verb);
 
-// Declares the option --symbols of the verb, which may be given several times. `folders`: gets the
-// values, paths of folders with debug files.
+// Declares the option --symbols of the verb, which may be given several times. Refuses a path that
+// leads to no folder as wrong usage. `folders`: gets the values, paths of folders with debug files,
+// and must outlive the verb.
 void add_symbols(CLI::App& verb, std::vector<std::string>& folders);
 
 }  // namespace cuwarden
