@@ -46,8 +46,9 @@ struct ChildsAnswer {
   };
   // Reason why the child gave no text; none: it gave one.
   Failure failure = Failure::none;
-  // The text that the work in the child returned. Empty after a failure, and if the child could not
-  // take the user's rights. If the child died, the text is empty or lacks its end.
+  // The text that the work in the child returned. Empty after a failure, if the child could not
+  // take the user's rights, and if the work threw an exception. If the child died, the text is
+  // empty or lacks its end.
   std::string text;
 };
 

@@ -44,10 +44,11 @@ struct LiveLedger {
 // process, or no ledger that can be read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger ledger_of(pid_t pid);
 // Opens the ledger at `path`, if its process still runs. The process may be invisible to this
-// command, as in another pid namespace, so the lock on the file decides. The process has ended if
-// it had locked the ledger and the lock is gone. A process that had no lock is taken to run, since
-// not every file system has locks. If the process has ended or the ledger cannot be read,
-// LiveLedger::file is null and LiveLedger::error says why.
+// command, as in another pid namespace, so the lock on the file decides. The process is taken to
+// have ended if it had locked the ledger and this file has no lock. So a copy of a running
+// process's ledger counts as that of an ended one. A process that had no lock is taken to run,
+// since not every file system has locks; LiveLedger::file may then hold the lock. If the process
+// has ended or the ledger cannot be read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger live_ledger_at(const std::string& path);
 
 }  // namespace cuwarden

@@ -15,7 +15,7 @@ namespace cuwarden {
 
 // Outcomes of an attempt to make a report from a ledger.
 enum class RecoveryOutcome : std::uint8_t {
-  // A report was made. The ledger is removed; if it is damaged, it stays under another name.
+  // A report was made. The ledger is removed; if it is damaged, it stays (Recovery::kept).
   recovered,
   // The recorded process had already written its report. The ledger is removed.
   had_report,
@@ -80,9 +80,10 @@ struct RecoveryRequest {
   // True if the report is made even if CUWARDEN_REPORT_IF, as the recorded process had it, asks for
   // none: the user has asked for the report of this one ledger.
   bool always = false;
-  // Absolute path of the report to make, or of a folder for it. Empty: the path to which the
-  // recorded process would have written its report. If set, the report is made even if
-  // CUWARDEN_REPORT_IF asks for none, and no old reports of the program are removed.
+  // Path of the report to make, or of a folder for it. Empty: the path to which the recorded
+  // process would have written its report; if that fails, the report is written beside the ledger.
+  // If set, the report is made even if CUWARDEN_REPORT_IF asks for none, and no old reports of the
+  // program are removed. A report that the recorded process itself wrote before its end is removed.
   std::string output{};
 };
 
@@ -92,9 +93,10 @@ inline constexpr std::chrono::minutes usual_time_for_a_ledger{2};
 
 // Makes the report of the ledger at `ledger_path`, with this process's own rights, and removes the
 // ledger; RecoveryOutcome lists the other cases. Then removes old reports of the program, as the
-// recorded process's CUWARDEN_REPORT_KEEP says. Leaves another user's ledger alone
-// (RecoveryOutcome::other_user), also if this process is root's: the ledger contains the path of
-// the file to write, and another user must not choose where this process writes.
+// recorded process's CUWARDEN_REPORT_KEEP says. Shows lines of progress on a terminal. Leaves
+// another user's ledger alone (RecoveryOutcome::other_user), also if this process is root's: the
+// ledger contains the path of the file to write, and another user must not choose where this
+// process writes.
 Recovery recover(const std::string& ledger_path, const RecoveryRequest&);
 
 // Makes the report of the ledger at `ledger_path`. If this process is root and the ledger belongs

@@ -76,7 +76,8 @@ Life life_of(const ledger::ProcessView&, ino_t inode);
 
 // Returns the pid of the process that took the flock lock on the file with this inode number, from
 // /proc/locks. That process may have ended, because a forked child keeps the lock. Returns null if
-// the file has no lock, or if the process is in a pid namespace that /proc does not list here.
+// the file has no lock, or if the process is in a pid namespace that /proc does not list here. File
+// systems are not compared: a locked file of another one may have the same inode number.
 std::optional<pid_t> lock_holder(ino_t inode);
 
 }  // namespace cuwarden
