@@ -9,8 +9,9 @@ namespace cuwarden {
 
 // A key that the user has pressed.
 struct Key {
-  // none: no key. text: a key that writes a character. erase: the key Delete, which erases the
-  // character after the cursor. The other names are those of the keys on a keyboard.
+  // none: no key, or a key that has no name here. text: a key that writes a character. backspace:
+  // the key that erases the character before the cursor. erase: the key Delete, which erases the
+  // character behind the cursor. The other names are those of the keys on a keyboard.
   enum class Name : std::uint8_t {
     none,
     text,

@@ -13,10 +13,11 @@
 namespace cuwarden {
 
 // Shows the progress of one piece of work while the object lives. The line appears on standard
-// error once the work has taken a second, if standard error is a terminal and TERM is not "dumb".
-// Pieces of work that follow each other within a second count together until a line appears.
-// Other output of the command (command_output.hpp) takes the line away first. Objects may be
-// nested: the innermost one is shown, and the outer one again after it. The command has one thread.
+// error once the work has taken a second, if standard error is a terminal and TERM is set and not
+// "dumb". Pieces of work that follow each other within a second count together until a line
+// appears. Other output of the command (command_output.hpp) takes the line away first. Objects may
+// be nested: the innermost one is shown, and the outer one again after it. The command has one
+// thread.
 class Progress {
  public:
   // Unit of the parts of the work: things that are counted, or bytes.
@@ -81,7 +82,8 @@ class StagedProgress {
 // Returns the text of a progress line, such as "reading reports: 231 of 1,000, about 12 s left".
 // `what`: words for the work. `done`: number of its parts that are done. `all`: number of all
 // parts; 0: unknown. `taken`: time since the work began. The text has the time that is left once a
-// part is done. Bytes are rounded, as in "reading ci.json: 45.2 MiB of 107 MiB, about 3 s left".
+// part is done and the work has taken half a second. Bytes are rounded, as in "reading ci.json:
+// 45.2 MiB of 107 MiB, about 3 s left".
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
                           std::chrono::nanoseconds taken,
                           Progress::Unit unit = Progress::Unit::things);

@@ -32,14 +32,15 @@ class Terminal {
   // Returns the present size of the terminal.
   TerminalSize size() const;
   // Draws lines, separated by line feeds, over the whole screen. Leaves out lines below the
-  // screen's last row. The terminal cuts lines with more letters than it has columns.
+  // screen's last row. The terminal cuts lines with more letters than it has columns. Control
+  // characters become question marks, except the colour sequences of cuwarden (printable.hpp).
   void draw(const std::string& lines) const;
 
   // The reason why wait() returned.
   struct Event {
-    // time: the wait is over without another event. key: a key was pressed. redraw: the caller must
-    // draw again, because the terminal's size has changed or the command was stopped and continued.
-    // end: the command must end.
+    // time: the wait is over without another event, maybe before its time. key: a key was pressed.
+    // redraw: the caller must draw again, because the terminal's size has changed or the command
+    // was stopped and continued. end: the command must end.
     enum class Kind : std::uint8_t { time, key, redraw, end } kind = Kind::time;
     Key key{};  // the key that was pressed; none unless `kind` is `key`
     // Only if `kind` is `end`: the signal by which the command must end; 0: no signal came, but the

@@ -27,7 +27,7 @@ void forbid_progress_beside(const std::string& output);
 // permissions are kept. A symbolic link stays, and the file to which it leads is replaced; one that
 // leads nowhere is a failure. A path that leads to a pipe or a character device, which cannot be
 // replaced, is written directly. A block device, whose content would be destroyed, and a socket
-// are failures: ENXIO.
+// fail with ENXIO, a folder with EISDIR.
 class WholeFile {
  public:
   // Makes the temporary file for the file at the path, or opens the pipe or device there. A named

@@ -44,7 +44,8 @@ struct ProgramFile {
 std::optional<std::string> find_program(const std::string& command);
 
 // Returns the facts about the program whose file is at `path`. Starts the dynamic linker to list
-// the libraries; the program itself does not run.
+// the libraries; the program itself does not run. If the file cannot be read, or is no ELF file
+// that this command can read, the facts about its contents are false or empty.
 ProgramFile inspect_program(const std::string& path);
 
 }  // namespace cuwarden
