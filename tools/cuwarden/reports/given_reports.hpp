@@ -39,8 +39,11 @@ std::optional<ReportCopy> load_copy_with_progress(const std::string& path, std::
 // The outcome of reading reports.
 struct GivenReports {
   std::size_t count = 0;  // number of reports that were read
-  bool failed = false;    // true if a report could not be read, or a folder has none
-  // Line for the user about processes with a ledger but no report; empty: there are none.
+  // True if a report or a folder could not be read, or a report was refused. Also true if a folder
+  // has neither reports nor ledgers.
+  bool failed = false;
+  // Line for the user about processes with a ledger but no report, in the last folder that has
+  // some; empty: there are none.
   std::string ledgers;
 };
 
@@ -57,9 +60,9 @@ struct OptionsForReports {
 };
 
 // Reads the reports at the paths, and calls `visit` with the path and the content of each.
-// - `paths`: files, "-" for standard input, or folders. A folder has the reports in it and in the
-//   folders below it. If these are several reports of one process, the latest one that can be read
-//   counts (ReportsByProcess), and a line names the others.
+// - `paths`: files, "-" for standard input, or folders. A folder stands for the reports in it and
+//   below it; merged reports there do not count. If these are several reports of one process, the
+//   latest one that can be read counts (ReportsByProcess), and a line names the others.
 // - `ReportNames`: completes names of functions and lines.
 // - `patterns`: suppress leaks, in addition to the suppressions of each report.
 // - `OptionsForReports`: a merged report at a path is a failure if one of these is given.

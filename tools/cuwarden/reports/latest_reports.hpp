@@ -22,7 +22,8 @@ namespace cuwarden {
 struct ReportMoment {
   // True if the report was made at or after the end of the process; false for a snapshot.
   bool is_final = false;
-  // End of the process, or moment of the snapshot, in nanoseconds since the process's start.
+  // End of the process, or moment of the snapshot, in nanoseconds since the process's start; 0:
+  // unknown.
   std::uint64_t end_ns = 0;
 
   friend auto operator<=>(const ReportMoment&, const ReportMoment&) = default;
@@ -75,8 +76,8 @@ class ReportsByProcess {
   KnownProcesses known_;  // facts of the processes, with their indexes in processes_
 };
 
-// Returns a line for the user which says that `report` does not count, since `counted` is a later
-// report of its process, or the same report.
+// Returns a line for the user which says that `report` does not count, and why: `counted` is a
+// later report of its process, the same report, or the original of a redacted copy.
 std::string line_about_left_out(const FoundReport& report, const FoundReport& counted);
 
 // Prints the line of line_about_left_out() to standard error.

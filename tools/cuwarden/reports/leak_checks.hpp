@@ -51,8 +51,9 @@ class LeakChecks {
   // there, or to standard error if CheckOptions::is_output_alone().
   LeakChecks(const CheckOptions&, const TextOptions& shown, int descriptor);
 
-  // Reads the baseline whose path the options have; does nothing if they have none. Returns false
-  // after an error line if the baseline cannot be read.
+  // Reads the baseline whose path the options have, if they have one. Forbids lines of progress if
+  // the new baseline goes to a terminal. Returns false after an error line if the baseline cannot
+  // be read.
   bool read_baseline();
   // Sets the leaks with which those of add() are compared. `path`: path of the report that has
   // them, for messages.
@@ -66,8 +67,8 @@ class LeakChecks {
   void add(const std::string& path, const IndexedReport&);
   // True if both sides of the comparison have leaks, and no fingerprint is on both sides.
   bool has_nothing_in_common() const;
-  // Notes that leaks may be missing, because of which a condition may fail. `reason`: the reason,
-  // about which an error line was printed. Only the first reason is kept.
+  // Notes that leaks may be missing: a condition may then fail, and no new baseline is written.
+  // `reason`: the reason, about which an error line was printed. Only the first reason is kept.
   void add_doubt(const std::string& reason);
 
   // Prints the comparison, if there is one. Writes the new baseline and prints suppressions, if the

@@ -14,8 +14,8 @@ struct FolderContents {
   // below it.
   std::vector<std::string> reports, ledgers, merged;
   // A line for each file or folder that could not be read (line_about_unreadable()), and for each
-  // empty file whose name ends in .json, with its path and the reason. If folders_from() leaves
-  // folders out because of a limit, a line names the first of them.
+  // empty file whose name ends in .json, with its path and the reason. For each limit because of
+  // which folders_from() leaves folders out, a line names the first of them.
   std::vector<std::string> unreadable;
 };
 
