@@ -15,7 +15,7 @@ namespace cuwarden {
 // The report of one process of a program that `cuwarden run` has run. The process wrote it, or it
 // was made from the process's ledger.
 struct RunReport {
-  std::string path;  // absolute path of the report's file
+  std::string path;  // path of the report's file; relative to the current folder unless absolute
   // The report's text, if the report belongs to another user: the text was read with that user's
   // rights, since the path may lead anywhere. Empty if it could not be read. Null if the caller may
   // read the report from `path`.

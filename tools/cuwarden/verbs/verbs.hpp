@@ -62,8 +62,9 @@ struct DiffVerb {
   std::vector<std::string> symbol_folders;
 };
 // Runs `cuwarden diff`: shows which leaks are new, grown, smaller and gone. Returns the command's
-// exit status: 0, 1 if a check failed, or 2 if a report could not be read or the reports are of
-// different programs.
+// exit status: 0, 1 if a check failed, or 2 if a file could not be read or written. Also 2 if the
+// reports are of different programs without a common leak, or if no report has a module that
+// TextOptions::module names.
 int diff_verb(const DiffVerb&);
 
 // Options of `cuwarden merge`.
@@ -78,7 +79,7 @@ struct MergeVerb {
 // Runs `cuwarden merge`: writes one merged report of many processes. Each process counts once, by
 // the report that was made last. Returns the command's exit status. It is 2 if a report could not
 // be read or was given twice, or if the output could not be written; otherwise 0. Reports that
-// could be read are merged in any case; without any, no file is written.
+// could be read are merged in any case; without any, no file is written, and the status is 2.
 int merge_verb(const MergeVerb&);
 
 // Options of `cuwarden export`.
@@ -128,7 +129,8 @@ int run_verb(const RunVerb&);
 // Options of `cuwarden snapshot`.
 struct SnapshotVerb {
   pid_t pid = 0;  // pid of the running process whose report is made; 0: `ledger` is given
-  // Path of the ledger of a running process, or of a folder with ledgers; empty: `pid` is given.
+  // Path of the ledger of a running process, or of a folder with ledgers; empty: `pid` is given. A
+  // folder needs `exported`.
   std::string ledger;
   // Format in which the report is shown on standard output; not owned; null: it is not shown.
   // `output` must then be empty.
@@ -151,7 +153,8 @@ const ExportFormat* snapshot_export_format(std::string_view name);
 
 // Options of `cuwarden recover`.
 struct RecoverVerb {
-  // Paths of ledgers, or of folders with ledgers; empty: the folders of usual_ledger_folders().
+  // Paths of ledgers, or of folders, which are searched with the folders below them. Empty: the
+  // folders of usual_ledger_folders(), without those below.
   std::vector<std::string> locations;
   // Longest time that root spends on one ledger of another user; null: usual_time_for_a_ledger (two
   // minutes).
