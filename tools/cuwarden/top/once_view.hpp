@@ -24,7 +24,7 @@ struct ViewForm {
 std::string process_view(const TopAnswer& answer, const ViewForm&);
 
 // Returns the text about several processes: a table with a line for each, ViewForm::rows at most,
-// most live bytes first. `answer`: the rows of these processes.
+// those with most device bytes first. `answer`: the rows of these processes.
 std::string processes_view(const TopAnswer& answer, const ViewForm&);
 
 }  // namespace cuwarden

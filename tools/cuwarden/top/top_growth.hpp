@@ -29,7 +29,8 @@ class GrowingGroups {
   struct Rate {
     std::uint64_t bytes_per_minute = 0;
     // bytes_per_step: growth per step of the program. first_step: number of the step in which the
-    // oldest live allocation was made. Null: the program does not mark its steps.
+    // oldest live allocation was made. Null: the growth is not judged by steps, as in a program
+    // that does not mark its steps (LeakGroup::is_judged_by_steps()).
     std::optional<std::uint64_t> bytes_per_step{}, first_step{};
   };
   // Returns the growth of a group as the last look() has found it; null if the group does not grow.

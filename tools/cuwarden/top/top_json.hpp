@@ -25,7 +25,8 @@ struct ProcessRow {
   std::string start;         // start of the process, as ISO 8601 text in UTC
   model::Figure running_ns;  // nanoseconds from the process's start to the last reading
   bool ended = false;        // true if the process ended while `cuwarden top` watched it
-  // Live bytes of all kinds of memory but host memory: device, managed and imported memory.
+  // Live bytes of all kinds of memory that the program asks for (is_asked_for()), but for those of
+  // host_bytes.
   model::Figure device_bytes;
   model::Figure host_bytes;  // live bytes of page-locked and registered host memory
   // Sum of the highest live bytes of each kind of memory on each device, host memory included. The
@@ -59,7 +60,7 @@ struct DeviceRow {
   model::Figure used_bytes;
   // Number of the program's steps, and of minutes, after which the device is full if its growing
   // call stacks go on as before. `steps_left`: null if none grows by steps. `minutes_left`: null if
-  // none grows by time.
+  // none grows by time. Both are null if the process has ended, or if the ledger has no reading.
   model::Figure steps_left, minutes_left;
   CUWARDEN_FIELDS(pid, device, name, total_bytes, used_bytes, steps_left, minutes_left)
 };
@@ -88,7 +89,8 @@ struct WaitingRow {
   std::string asked_for;
   model::Figure bytes;  // size of the request; null: the call does not say
   // api: the CUDA function that was called, such as cudaMalloc. where: the calling function with
-  // file and line, or library and offset. Null: unknown.
+  // file and line, or library and offset; "no stack was recorded" if no such frame is known. Null:
+  // unknown.
   model::Text api, where;
   std::string rung;           // name of the rung (attempt) that is under way, such as "wait"
   model::Figure duration_ns;  // nanoseconds for which the rung has been under way
@@ -117,7 +119,8 @@ struct StackRow {
   // Growth of the live bytes per minute if keeps_growing is true; otherwise null.
   model::Figure keeps_growing_bytes_per_minute;
   // Growth of the live bytes per step of the program, and step in which the oldest of them were
-  // allocated; null if keeps_growing is false, or if the program does not mark its steps.
+  // allocated. Null if keeps_growing is false, or if the growth is not judged by steps, as in a
+  // program that does not mark its steps.
   model::Figure keeps_growing_bytes_per_step, keeps_growing_since_step;
   CUWARDEN_FIELDS(pid, kind, device, api, where, live_bytes, live_count, allocations,
                   growth_bytes_per_minute, allocations_per_minute, keeps_growing,

@@ -24,6 +24,7 @@ struct CallSiteName {
   // "no stack was recorded": there is no such frame. Both texts are empty if no name was asked for.
   std::string api, where;
   // The frame of `where` in the words of reports (short_location_text()), such as "a.cpp:7 in f".
+  // If there is no such frame, the text of `where`; empty if no name was asked for.
   std::string location{};
   // File name of the library or the program that has the code. For a Python function, name of its
   // source file. Empty: unknown.
@@ -71,7 +72,8 @@ class CallSiteNames {
   // for before are not looked up again.
   void want_later(const std::vector<std::uint32_t>& groups);
   // Returns the whole call stack of the group; null until the object's thread has looked it up, for
-  // which the first call asks. `group`: the group's row in the ledger.
+  // which the first call asks. Empty if no stack was recorded, or if memory did not suffice.
+  // `group`: the group's row in the ledger.
   std::optional<StackLines> whole_stack(std::uint32_t group);
   // Returns a number that rises each time that names or call stacks become known.
   std::uint64_t revision() const;

@@ -83,8 +83,9 @@ class Recent {
   std::unordered_map<std::uint32_t, std::size_t> oldest_groups_;
 };
 
-// Returns the groups of the newest sample, most live bytes first. Leaves out groups without a live
-// allocation that have made no allocation since the oldest sample.
+// Returns the groups of the newest sample, most live bytes first; there must be a sample. Leaves
+// out groups without a live allocation that have made no allocation since the oldest sample. Also
+// leaves out contexts of unknown size, whose live bytes are 0.
 std::vector<GroupSample> groups_by_bytes(const Recent&);
 
 }  // namespace cuwarden

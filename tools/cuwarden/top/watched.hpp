@@ -25,7 +25,7 @@ class Watched {
   Watched(pid_t pid, std::unique_ptr<LedgerFile>);
 
   // Reads the process's present numbers from its ledger (a sample), and adds them to recent(). Does
-  // nothing and returns false once the process has ended.
+  // nothing and returns false once the process has ended; the first call reads in any case.
   bool sample();
   // Finds the call stacks whose memory keeps growing (GrowingGroups::look()), unless the process
   // has ended.
@@ -39,7 +39,7 @@ class Watched {
   // WaitingRow::where is set.
   std::vector<WaitingRow> waiting(bool waits_for_names, std::string CallSiteName::*where);
   // Returns the names of the process's call sites, which this object owns. The first call starts
-  // the thread that looks them up.
+  // the thread that looks them up, and throws std::system_error if that fails.
   CallSiteNames& names();
 
   bool ended() const { return ended_; }  // true once the process was found to have ended

@@ -37,10 +37,11 @@ struct LiveStack {
   std::uint32_t group = 0;
   // Figures of the line's allocations. If the line folds stacks of different kinds or devices,
   // `row.kind` is empty and `row.device` null. If it folds stacks of different CUDA functions,
-  // `row.api` is null.
+  // `row.api` is null. `row.where` is null: `location` stands for it.
   StackRow row;
-  // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: unknown.
-  // Folded stacks have the text of their shared column here (fold_text()).
+  // Line of the program's code in the words of reports, such as "a.cpp:7 in f"; empty: not looked
+  // up yet. "no stack was recorded" if no such frame is known. Folded stacks have the text of their
+  // shared column here (fold_text()).
   std::string location{};
   // File name of the library or the program with the code of `location`; empty: unknown, or folded
   // stacks differ in it.
@@ -48,16 +49,18 @@ struct LiveStack {
   std::uint64_t stacks = 1;  // number of call stacks in the line; 1 or more
 };
 
-// All that the live view of `cuwarden top` knows at one moment. Texts are printable.
+// All that the live view of `cuwarden top` knows at one moment. Texts about call sites are
+// printable. Texts of rows need printable(): paths of programs, and names of users and devices.
 struct LiveData {
   std::vector<LiveProcess> processes;  // all processes of the view, also ended ones
   // Call stacks of the process that the user has opened, one for each group; empty: no process is
   // open.
   std::vector<LiveStack> stacks{};
-  // Parts of the used memory of the devices of the process that the user has opened.
+  // Parts of the used memory of the devices of the process that the user has opened; empty: no
+  // process is open.
   std::vector<model::AccountItem> accounts{};
-  // Frames of the call stack that the user has opened; null: no stack is open, or it is still being
-  // looked up.
+  // Frames of the call stack that the user has opened; empty: none were recorded. Null: no stack is
+  // open, or it is still being looked up.
   std::optional<StackLines> whole_stack{};
 };
 

@@ -34,8 +34,9 @@ struct ListedStacks {
 ListedStacks listed_stacks(const LiveState&, const LiveData&);
 
 // Finds the selected line of the list by its key, LiveList::selected, and sets LiveList::index. If
-// no line has this key, selects the line that has the index, or the last line. `keys`: keys of all
-// lines, in the order of the list.
+// no line has this key, selects the line that has the index, or the last line, and sets
+// LiveList::selected to its key. If the key is empty, or there are no lines, selects the first line
+// by an empty key. `keys`: keys of all lines, in the order of the list.
 void find_selected(const std::vector<std::string>& keys, LiveList&);
 // Returns the keys of all lines of the open page's list, in the order of the list; empty for the
 // page of a call stack, which has no list.

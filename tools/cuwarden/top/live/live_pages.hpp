@@ -28,7 +28,8 @@ void add_process_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLine
 void add_stack_page(LiveState&, const LiveData&, const LiveScreen&, ScreenLines&);
 
 // Adds those of `lines` to the screen that fit above its last row, from the index LiveState::scroll
-// on. Sets LiveState::most_scroll, and lowers LiveState::scroll to most_scroll.
+// on. Sets LiveState::most_scroll, and lowers LiveState::scroll to most_scroll if it is higher.
+// Sets LiveList::visible of LiveState::stacks to the number of lines that fit.
 void add_scrolled(const ColouredLines& lines, LiveState&, const LiveScreen&, ScreenLines&);
 // Returns the width in letters that sparklines, rows of bars about the live bytes over time, have
 // on this screen.

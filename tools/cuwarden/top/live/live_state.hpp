@@ -15,11 +15,12 @@ namespace cuwarden {
 // of its call stacks. stack: one whole call stack.
 enum class LivePage : std::uint8_t { processes, process, stack };
 
-// The column by which a list is sorted. bytes: live bytes. peak: highest live bytes. count: number
-// of live allocations. growth: change of the live bytes per minute. rate: allocations per second.
-// allocations: number of allocations since the process's start. age: time since the process's
-// start. text: the last column, which is the program or the line of code. Lists are sorted by pid
-// and text from the lowest on, by all others from the highest.
+// The column by which a list is sorted. bytes: live bytes; for processes those of devices, then
+// those of the host. peak: highest live bytes. count: number of live allocations. growth: change of
+// the live bytes per minute. rate: allocations per second. allocations: number of allocations since
+// the process's start. age: time since the process's start. text: the last column, which is the
+// program or the line of code. Lists are sorted by pid and text from the lowest on, by all others
+// from the highest.
 enum class LiveOrder : std::uint8_t {
   bytes,
   peak,

@@ -24,7 +24,7 @@ struct LiveScreen {
 std::string live_text(LiveState&, const LiveData&, const LiveScreen&);
 
 // Returns the groups, by their rows in the ledger, of the call stacks that live_text() has drawn
-// last. Empty unless the page of a process is open. Folded lines have no group.
+// last. Empty unless the page of a process is shown. Folded lines have no group.
 std::vector<std::uint32_t> drawn_groups(const LiveState&, const LiveData&);
 
 }  // namespace cuwarden
