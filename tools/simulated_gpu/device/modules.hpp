@@ -1,7 +1,7 @@
 // Modules, libraries and kernels of the simulated driver. No code is executed. Any image can be
 // loaded. A kernel or a variable is made when the program first asks for it by name. If the image
-// is PTX text in memory, only kernels that the text declares can be found; otherwise any name is
-// found.
+// is PTX text (Module::ptx), only kernels that the text declares can be found; otherwise any name
+// is found.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ struct Module {
   Context* context = nullptr;  // The context of a module; null for a library.
   bool library = false;        // True for a library.
   bool unloaded = false;       // True once the module or library was unloaded.
-  // Kernels and variables that the image declares. Null if the image is not PTX text in memory:
-  // files and fat binaries are not read.
+  // Kernels and variables that the image declares, if it is PTX text in memory or in the file of
+  // cuModuleLoad. Null for other images: fat binaries and files of libraries are not read.
   std::optional<PtxCode> ptx;
   // Contexts into which the code is loaded, with the bytes of device memory that were counted there
   // for the variables of the PTX text. A module has one entry, for its own context; a library has

@@ -72,9 +72,9 @@ struct MemoryPool {
 
   // Marks a block of `size` bytes, rounded up to 512, as used, and returns its start; 0 if the
   // device has too little memory or max_size would be exceeded. `stream`: the stream of the
-  // request, never null. If the memory suffices only with blocks that are pending in other streams,
-  // makes `stream` wait: it is busy until all streams of the device are idle. The pending blocks of
-  // all pools of the device become free at once.
+  // request, never null. If the memory does not suffice without blocks that are pending in other
+  // streams, makes `stream` wait: it is busy until all streams of the device are idle. The pending
+  // blocks of all pools of the device become free at once, even if the result is 0.
   CUdeviceptr take(std::size_t size, Stream* stream);
   // Frees the used block that starts at `start`, in stream order: the block is pending until the
   // program has synchronised with `stream`.

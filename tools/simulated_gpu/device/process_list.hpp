@@ -23,7 +23,8 @@ struct WholeDevice {
   // Bytes of the whole device of which programs see a slice; 0 if they see no slice.
   unsigned long long bytes;
   // own_bytes: bytes of the device that programs see, which may be a slice. own_free_bytes: bytes
-  // of that device that no process holds.
+  // of that device that no process holds. If this process sees the device, the host's page cache
+  // does not hold them either.
   unsigned long long own_bytes, own_free_bytes;
   // cgroup_limit_bytes: most bytes of the device that this process's cgroup may hold; 0: no limit.
   // cgroup_used_bytes: bytes of the device that the cgroup holds; only this process is counted.

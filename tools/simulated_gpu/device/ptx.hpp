@@ -24,7 +24,8 @@ struct PtxCode {
 
 // Returns the kernels of a code image and the device memory that its code needs. Returns null if
 // the image is not PTX text but, for example, a cubin or a fat binary. `image`: the pointer that
-// the program gives to cuModuleLoadData; PTX text ends with a null byte.
+// the program gives to cuModuleLoadData, or the contents of the file of cuModuleLoad; PTX text ends
+// with a null byte.
 std::optional<PtxCode> read_ptx(const void* image);
 
 }  // namespace cuwarden::simulated_gpu

@@ -37,8 +37,12 @@ struct Simulator {
   Handles<GreenContext> green_contexts;  // Live green contexts of the process.
   Handles<Stream> streams;               // Live streams that the program has made.
   Handles<Event> events;                 // Live events of the process.
-  Handles<MemoryPool> pools;             // Live memory pools (CUmemoryPool) of the process.
-  RangeTable ranges;  // Live memory that the program has allocated, mapped or registered.
+  // Live memory pools (CUmemoryPool) of the process, and destroyed ones that still had memory of
+  // the device when the program destroyed them.
+  Handles<MemoryPool> pools;
+  // Live memory that the program has allocated, mapped or registered. This includes memory opened
+  // from other processes, variables of modules, and memory of launched graphs.
+  RangeTable ranges;
   std::size_t pinned_bytes = 0;    // Bytes of live page-locked and registered host memory.
   unsigned long long next_id = 1;  // Id of the next context, stream or capture.
   // Captures of streams into graphs that have not ended.

@@ -253,7 +253,7 @@ struct Device {
         other_process(others),
         arena(memory) {}
 
-  // Returns the bytes of the device that no process holds.
+  // Returns the bytes of the device that neither a process nor the host's page cache holds.
   std::size_t free_bytes() const {
     const std::size_t taken = used + other_process + share.used_by_others(board) + page_cache;
     return taken < capacity ? capacity - taken : 0;
@@ -296,7 +296,8 @@ struct Device {
   bool had_context = false;
   Context* primary = nullptr;  // The device's primary context; null if there is none.
   // References to the primary context: number of cuDevicePrimaryCtxRetain calls less number of
-  // cuDevicePrimaryCtxRelease calls since it was made.
+  // cuDevicePrimaryCtxRelease calls since it was made. Each live green context of the device has
+  // one, too.
   unsigned primary_references = 0;
   unsigned primary_flags = 0;  // CUctx_flags with which the next primary context is made.
   // Bytes of host memory that are mapped into the device's addresses.

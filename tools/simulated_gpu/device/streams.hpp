@@ -13,7 +13,7 @@ namespace cuwarden::simulated_gpu {
 // legacy default stream of `context`, or the calling thread's own default stream if the called
 // function's name ends in _ptsz or _ptds. Handles of streams of other contexts are found, too.
 // Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, and CUDA_ERROR_CONTEXT_IS_DESTROYED
-// if the stream's context was destroyed.
+// if the stream's context was destroyed; then `stream` must not be used.
 CUresult find_stream(Context& context, CUstream handle, Stream*& stream);
 
 // Returns the moment at which all work that is queued in the streams of the context is done; it may

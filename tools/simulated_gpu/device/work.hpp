@@ -9,10 +9,12 @@
 
 namespace cuwarden::simulated_gpu {
 
-// Calls work(), which moves the bytes of a copy or fill, and returns its CUresult. If the stream is
-// being captured into a graph, adds a node instead, which calls work() at each launch of the graph
-// and ignores its result. Adds nothing, and returns CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, if the
-// capture is invalidated. `kind` and `type`: values of Node::kind and Node::type for that node.
+// Submits a copy or a fill to the stream. `work`: moves the bytes, and returns a CUresult. Calls
+// work() at once, and returns its result. If the stream is being captured into a graph, adds a node
+// instead, which calls work() at each launch of the graph and ignores its result, and returns
+// CUDA_SUCCESS. If the capture is invalidated, adds nothing, and returns
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED. `kind` and `type`: values of Node::kind and Node::type for
+// that node.
 template <typename Work>
 CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) {
   if (stream.capture) {
@@ -25,9 +27,10 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
 }
 
 // Makes sure that the context has the device memory that a launch of the kernel needs: local
-// memory, and for device-side malloc the driver's code and the heap. Called when the kernel is
-// launched or its graph instantiated. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too little
-// memory, or CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
+// memory, and for device-side malloc the driver's code and the heap. Loads the kernel's module or
+// library into the context (load_into()). Called when the kernel is launched or its graph
+// instantiated. Returns CUDA_ERROR_OUT_OF_MEMORY if the device has too little memory, or
+// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
 CUresult prepare_launch(Context&, const Kernel&);
 
 // True if the device of the calling thread's context may access `size` bytes from `address`. They

@@ -43,7 +43,7 @@ struct InStream : InContext {
   explicit InStream(CUstream handle) {
     if (error == CUDA_SUCCESS) error = find_stream(*context, handle, stream);
   }
-  Stream* stream = nullptr;  // The stream; null if `error` is not CUDA_SUCCESS.
+  Stream* stream = nullptr;  // The stream; meaningless if `error` is not CUDA_SUCCESS.
 };
 
 // For exported functions that CUDA forbids during a capture of streams into a graph. The modes of

@@ -36,8 +36,8 @@ cudaError_t last_error(bool clear);
 int thread_device();
 // Sets the calling thread's device. `device`: CUDA ordinal. `with_context`: true to also make the
 // device's primary context current. Returns cudaErrorInvalidDevice, and changes nothing, if there
-// is no such device. If the context cannot be made current, returns that error, but the device is
-// set.
+// is no such device; also changes nothing if initialise() fails, and returns its error. If the
+// context cannot be made current, returns that error, but the device is set.
 cudaError_t set_thread_device(int device, bool with_context);
 // Forgets that the runtime has retained the device's primary context, because the program has reset
 // the device (cudaDeviceReset). A thread in which the old context is current retains a new one at
