@@ -55,7 +55,8 @@ def count(build):
     """Returns a Counter with the keys passed, failed and skipped: the tests and benchmarks, counted together,
     of a build folder's last run. Without a run, one test counts as failed.
 
-    Prints failed tests to stdout, and suites that took longer than LONG_S seconds to stderr.
+    Prints failed tests to stdout. Prints test programs that took longer than LONG_S seconds to stderr, but for
+    fuzzers and benchmarks.
     """
     log = build / "meson-logs" / "testlog.json"
     if not log.exists():

@@ -138,15 +138,15 @@ def step(name=None):
 def register_reclaimer(name, modules, give_back):
     """Registers a function that cuwarden calls when a request for memory would fail.
 
-    name       str, 1 to 63 characters. Replaces a reclaimer that has this name already.
+    name       str, 1 to 63 bytes in UTF-8. Replaces a reclaimer that has this name already.
     modules    str of comma-separated parts of library paths; may be empty. If one of these libraries is
                on the call stack of the refused request, the function is not called for that request.
     give_back  give_back(device, bytes) frees memory and returns the number of bytes it freed. `device`
                is a CUDA ordinal, or -1 for page-locked host memory; `bytes` is the size of the refused
                request. cuwarden calls it in a thread of its own. An exception is reported on stderr.
 
-    Returns False if the process does not run under cuwarden, or if an argument is not accepted; in the
-    second case a line on stderr names the reason.
+    Returns False if the process does not run under cuwarden, or the interpreter ends. Returns False, too, if an
+    argument is not accepted or 16 reclaimers are registered; a line in cuwarden's log names the reason then.
     """
     library = _library()
     if library is None or _asked_in == [None]:
