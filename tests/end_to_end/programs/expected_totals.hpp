@@ -16,7 +16,8 @@ namespace expected {
 struct Totals {
   // Numbers of allocations and of frees so far; number and bytes of the allocations that are live.
   std::size_t allocations = 0, frees = 0, live_count = 0, live_bytes = 0;
-  // Highest bytes that were live at once, and number of the allocations at that moment.
+  // peak_bytes: highest bytes that were live at once. peak_count: number of live allocations at
+  // that moment.
   std::size_t peak_count = 0, peak_bytes = 0;
 };
 

@@ -126,7 +126,8 @@ struct Driver {
         if (at >= bytes) break;
       }
   }
-  // Returns the handle that is mapped at an address; 0 if there is none.
+  // Returns the handle of the mapping that begins last at or before the address, which need not
+  // reach up to the address; 0 if there is none.
   std::uint64_t handle_at(std::uint64_t address) const {
     const auto after = mappings.upper_bound(address);
     return after == mappings.begin() ? 0 : std::prev(after)->second.handle;

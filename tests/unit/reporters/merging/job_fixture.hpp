@@ -56,7 +56,7 @@ inline model::Report rank(std::uint64_t number, const std::string& host, const s
 }
 
 // Adds a refused request for 64 MiB to the report. `after_ns`: its time, in nanoseconds since the
-// process's start.
+// process's start. `outcome`: the incident's outcome as in reports.
 inline void refuse(model::Report& report, std::uint64_t after_ns,
                    const std::string& outcome = "failed") {
   model::Incident incident;
