@@ -10,7 +10,7 @@
 namespace cuwarden::test {
 
 // A ledger whose rows a test states itself, behind the reader's interface. In each table, the row
-// at index i has the id i + 1.
+// at index i has the id i + 1; in `hooks` it has the id i.
 struct FakeLedger {
   // A call stack of the fake ledger.
   struct Stack {

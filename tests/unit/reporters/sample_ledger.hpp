@@ -1,4 +1,5 @@
-// A ledger with at least one row of each kind. Its stacks lie in the program of sample_program.hpp.
+// A ledger with leaks, series and devices. Other tables, such as that of incidents, are empty. Its
+// stacks lie in the program of sample_program.hpp.
 #pragma once
 
 #include "tests/unit/reporters/fake_ledger.hpp"
@@ -6,8 +7,8 @@
 namespace cuwarden::test {
 
 // Fills the ledger, which must be empty, as a plausible process would. It gets a growing device
-// leak (6 × 1 MiB), a pinned leak, a group that a context released, an unmapped VMM handle,
-// readings and a timeline.
+// leak (6 × 1 MiB), a pinned leak, a group that a context released, a mapped VMM handle, readings
+// and a timeline.
 void fill_sample(FakeLedger&);
 
 }  // namespace cuwarden::test

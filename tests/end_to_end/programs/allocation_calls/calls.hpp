@@ -34,17 +34,20 @@ void pools(Account&);
 // leak. `Account` counts the allocations and the frees.
 void virtual_memory(Account&);
 // Exports memory, and imports its handle (cuMemImportFromShareableHandle) into the same process.
-// Releases all. `Account` counts the imports and their ends as allocations and frees.
+// Releases all. `Account` counts the memory, and the import as a further allocation; both are
+// freed.
 void imported_handle(Account&);
 // Imports the same memory twice as external memory (cuImportExternalMemory), and ends one import;
-// the other one is a leak. `Account` counts the imports and their ends as allocations and frees.
+// the other one is a leak. `Account` counts the memory, which is released, and the imports and
+// their ends as further allocations and frees.
 void imported_external_memory(Account&);
 // Starts this program again as a second process, which opens memory of this process by an IPC
 // handle. `Account` counts the allocations of this process only.
 void imported_ipc(Account&);
-// Opens another process's memory several times, and closes it once less, which is a leak. `Account`
-// counts each opening and closing. `handle`: its IPC handle (cudaIpcMemHandle_t) in 128 hexadecimal
-// digits. Runs in the process that imported_ipc() starts.
+// Opens another process's memory several times, and closes it once less, which is a leak. In
+// `Account`, openings of the same memory are one allocation until the last of them is closed.
+// `handle`: its IPC handle (cudaIpcMemHandle_t) in 128 hexadecimal digits. Runs in the process that
+// imported_ipc() starts.
 void opened_ipc(Account&, const char* handle);
 // Makes a graph with a memory node and never launches it. So nothing is allocated, and `Account`
 // counts nothing.
@@ -55,18 +58,18 @@ void graph_launched(Account&);
 // of each launch.
 void graph_freed(Account&);
 // Captures a stream-ordered allocation into a graph. Only a launch of the graph allocates memory,
-// and `Account` counts this allocation.
+// which is then freed. `Account` counts this allocation and the free.
 void captured(Account&);
 // Launches a graph in which one node allocates at the address that another node has freed. Then
 // frees the memory in several ways; the memory of the last launch is a leak. `Account` counts all
 // allocations and frees.
 void graph_address_reused(Account&);
 // Launches a graph repeatedly; each launch frees the memory that the launch before has allocated.
-// `Account` counts all allocations and frees.
+// The memory of the last launch is a leak. `Account` counts all allocations and frees.
 void graph_freed_by_the_next_launch(Account&);
 // Allocates memory in contexts and ends the contexts, which releases the memory that they own. A
-// handle of cuMemCreate belongs to no context, and is a leak. `Account` counts the allocations and
-// the releases.
+// handle of cuMemCreate belongs to no context, and is a leak, as is memory in a new context at the
+// end. `Account` counts the allocations and the releases.
 void contexts(Account&);
 
 }  // namespace allocation_calls

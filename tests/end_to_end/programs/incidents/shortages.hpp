@@ -20,9 +20,11 @@ std::size_t number(const char* name, std::size_t otherwise);
 // Facts that the program itself knows about its request that is to fail. It prints them as its last
 // line of output.
 struct Facts {
-  // requested: bytes of the request. free: free bytes of the device right before it. figure: bytes
-  // that the program holds, or cannot use, by its own count. failures, served: numbers of its
-  // requests that failed and that were served.
+  // requested: bytes of the request; 0 if it names none. free: free bytes of the device right
+  // before it; 0 for host memory. figure: bytes that the program holds or cannot use, by its own
+  // count; for host memory, those of the machine or of the limit. For calls that do not ask for
+  // memory, figure is their CUresult. failures, served: numbers of requests that failed and that
+  // were served.
   std::size_t requested = 0, free = 0, figure = 0, failures = 0, served = 0;
   // Bytes that leave() has allocated so that little of the device is free.
   std::size_t held_beside = 0;
@@ -36,8 +38,8 @@ void* allocate(std::size_t bytes);
 // Returns the free bytes of the current device, as cudaMemGetInfo tells. Returns 0 if that call
 // fails, as tests have it do: the program goes on then.
 std::size_t free_bytes();
-// Allocates device memory until about `room` bytes of the device are free. Does nothing if only
-// `room` bytes or less are free already.
+// Allocates device memory until about `room` bytes of the device are free. Does nothing if at most
+// `room` bytes and a page are free already, or if the driver refuses.
 void leave(std::size_t room);
 // Makes the request that is to fail, and notes the facts about it. Returns its memory; null if it
 // was refused.

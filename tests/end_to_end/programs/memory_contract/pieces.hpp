@@ -144,7 +144,7 @@ struct Extent {
 };
 // Returns the parameters by which cuMemcpy3D copies a box of bytes.
 CUDA_MEMCPY3D box_of(const Side& to, const Side& from, const Extent&);
-// Returns the parameters by which cuMemcpy2D copies the box's first layer.
+// Returns the parameters by which cuMemcpy2D copies the box's first layer. `z` of both sides is 0.
 CUDA_MEMCPY2D rows_of(const Side& to, const Side& from, const Extent&);
 // Copies a box of bytes between the two sides' bytes on the host, as the device does between their
 // memory.
