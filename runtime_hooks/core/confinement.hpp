@@ -16,8 +16,9 @@ namespace cuwarden {
 namespace detail {
 
 // A function that returns true if the calling thread is confined; is_confined() calls it. The shim
-// sets this pointer once the program has installed a seccomp filter on itself that forbids a system
-// call of cuwarden's. Null until then, and again in a new forked child.
+// sets this pointer before the program installs a seccomp filter on itself that may forbid a system
+// call of cuwarden's. It also does so when it finds a filter that was installed unnoticed. Null
+// before that, after an installation that failed, and in a new forked child.
 inline constinit std::atomic<bool (*)() noexcept> asks_confinement{nullptr};
 // True if confined threads may call is_readable(), which asks the kernel by a system call if memory
 // can be read: all seccomp filters of the program are known to allow that system call.
@@ -30,9 +31,9 @@ inline constinit std::atomic<bool> probing_fails{false};
 }  // namespace detail
 
 // True if the calling thread is confined: a seccomp filter that the program has installed on itself
-// may forbid the thread a system call of cuwarden's. True also if cuwarden must not ask the kernel
-// which filters the thread has. Makes at most one system call, prctl(PR_GET_SECCOMP), and only if
-// the call is known to be harmless. Keeps errno.
+// may forbid the thread a system call of cuwarden's. True also if cuwarden does not know if the
+// thread has such a filter, and must not ask the kernel. Makes at most one system call,
+// prctl(PR_GET_SECCOMP), and only if the call is known to be harmless. Keeps errno.
 inline bool is_confined() noexcept {
   const auto ask = detail::asks_confinement.load(std::memory_order_acquire);
   return ask != nullptr && ask();

@@ -28,7 +28,8 @@ class HostProcess {
   virtual bool holds_lock(std::string_view name) noexcept = 0;
   // Looks for a Python interpreter among the files that were loaded when the program started, which
   // are never unloaded. Stores the addresses that the interpreter exports in the parameter, and
-  // returns true. Returns false if there is no interpreter.
+  // returns true. Returns false if there is no interpreter; the parameter's values then mean
+  // nothing.
   virtual bool find_python(PythonSymbols&) noexcept = 0;
   // Tells the user that stacks have no Python frames, because this build of Python cannot be read.
   // `version`: 0x030e for 3.14; 0: before 3.9.

@@ -46,8 +46,10 @@ class LoaderWalks {
     return result;
   }
 
-  // Waits until no other thread is inside walk(), and keeps threads from entering it until
-  // after_fork(). To be called by the thread that forks, right before the fork. Keeps errno.
+  // Waits until no other thread is inside walk(), for ten seconds at most, and not at all in a
+  // confined thread (seccomp). After a wait in vain, does not wait again as long as a walk of
+  // another thread is under way. Keeps threads from entering walk() until after_fork(), each for
+  // ten seconds at most. To be called by the thread that forks, right before the fork. Keeps errno.
   void before_fork() noexcept {
     const ErrnoGuard keep;
     forks_.fetch_add(1);

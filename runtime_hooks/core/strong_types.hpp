@@ -42,7 +42,8 @@ using IncidentId = Strong<struct IncidentIdTag, std::uint32_t>;
 // means none.
 using ModuleId = Strong<struct ModuleIdTag, std::uint32_t>;
 // Number of a hook (a function that stands in for one of CUDA's): the index of its row in
-// driver/hooks.def and in the ledger's hooks table, from 0.
+// runtime_hooks/driver/hooks.def and in the ledger's hooks table, from 0. ledger::no_function:
+// none.
 using HookId = Strong<struct HookIdTag, std::uint16_t>;
 
 }  // namespace cuwarden

@@ -1,7 +1,7 @@
-// Prevents cancellation of the thread during a scope. open, read, write and close are cancellation
-// points. A cancellation there would unwind through noexcept functions of cuwarden, and so end the
-// host by std::terminate. The request stays pending and acts at the program's own next cancellation
-// point.
+// Prevents cancellation of a thread (pthread_cancel) during a scope. Calls such as open, read,
+// write and close are cancellation points. A cancellation in such a call of cuwarden's would unwind
+// through noexcept functions, and so end the host by std::terminate. A request for cancellation
+// stays pending, and acts at the program's own next cancellation point.
 #pragma once
 
 #include <pthread.h>
@@ -13,15 +13,18 @@ namespace cuwarden {
 // out of the scope, cancellation stays disabled until end_left() is called.
 class [[nodiscard]] Uncancelled {
  public:
-  // Disables cancellation of the calling thread. outermost_ is set before the state changes, and is
-  // 0 again only after the state was restored: a handler may jump away at any instruction, and
-  // end_left() must then know of the scope.
+  // Disables cancellation of the calling thread. A signal handler may jump out of the scope at any
+  // instruction, and end_left() must then know of the scope. So outermost_ is set before the
+  // thread's cancellation state changes.
   Uncancelled() noexcept {
     const bool is_outermost = outermost_ == 0;
     if (is_outermost) outermost_ = 1 + PTHREAD_CANCEL_ENABLE;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
     if (is_outermost) outermost_ = static_cast<signed char>(1 + before_);
   }
+  // Restores the cancellation state that the thread had before the scope. At the end of the
+  // outermost scope, outermost_ becomes 0 only afterwards: a signal handler may jump away before
+  // the state is restored.
   ~Uncancelled() {
     int ours = 0;
     pthread_setcancelstate(before_, &ours);

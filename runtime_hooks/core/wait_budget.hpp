@@ -1,5 +1,6 @@
-// The time for which a thread that ends the process may still wait for cuwarden's locks, over all
-// locks together. Other threads have no such bound.
+// The time for which a thread may still wait for cuwarden's locks, over all locks together. A
+// thread that ends the process, or a Python interpreter in it, has such a bound; other threads have
+// none.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,8 @@ class WaitBudget {
   // Returns the nanoseconds of waiting for locks that are still allowed; 0: no lock is waited for
   // any more.
   std::uint64_t left_ns() const noexcept { return left_ns_.load(std::memory_order_relaxed); }
-  // Subtracts `ns` nanoseconds that were spent waiting for a lock; 0 are left if less than `ns`
-  // were left.
+  // Subtracts `ns` nanoseconds that were spent waiting for a lock, or on other work that the end of
+  // the process has to wait for. 0 are left if less than `ns` were left.
   void spend(std::uint64_t ns) noexcept {
     std::uint64_t left = left_ns();
     while (!left_ns_.compare_exchange_weak(left, left - std::min(left, ns))) {

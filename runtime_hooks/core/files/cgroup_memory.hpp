@@ -97,8 +97,8 @@ class CgroupFolder {
   }
 
   // Returns the number of this cgroup's processes that the kernel has killed so far for lack of
-  // memory; null if unknown. The memory may have been lacking in this cgroup, in one above it, or
-  // in the whole machine.
+  // memory; null if unknown. In version 2, processes of the cgroups below it count, too. The memory
+  // may have been lacking in one of these cgroups, in one above them, or in the whole machine.
   std::optional<std::uint64_t> oom_kills() const noexcept {
     return number(version_2_ ? "memory.events" : "memory.oom_control", "oom_kill");
   }

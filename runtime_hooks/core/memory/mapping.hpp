@@ -21,7 +21,8 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) noexcept
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// A range of mapped memory, or nothing. The destructor unmaps the range.
+// A range of mapped memory, or nothing. The destructor unmaps the range. Until the range is
+// unmapped, OwnMemory lists it, so that searches for the program's pointers pass it over.
 class Mapping {
  public:
   Mapping() = default;
@@ -106,7 +107,8 @@ class Mapping {
   // Returns all bytes of the range; an empty span if the object owns none.
   std::span<std::byte> bytes() const noexcept { return {static_cast<std::byte*>(start_), bytes_}; }
 
-  // Empties this object without unmapping the range: the caller owns the range then. Returns the
+  // Empties this object without unmapping the range: the caller owns the range then. OwnMemory
+  // still lists the range; a caller that unmaps it calls OwnMemory::remove() first. Returns the
   // range's address; null if there was no range.
   void* release() noexcept {
     bytes_ = 0;
