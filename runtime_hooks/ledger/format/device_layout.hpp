@@ -22,8 +22,8 @@ struct Device {
   std::int32_t ordinal;              // the device's CUDA ordinal, from 0
   std::uint8_t uuid[16];             // the device's UUID; zeros: unknown
   char name[128];  // the device's name, which ends with a zero byte; empty: unknown
-  // Seqlock of the figures of the last reading of the device's memory, and of the bytes that the
-  // driver took by itself: odd while they change.
+  // Seqlock of the figures of the last reading of the device's memory, of other_processes_bytes,
+  // and of the bytes that the driver took by itself: odd while they change.
   std::atomic<std::uint32_t> version;
   std::atomic<std::uint32_t> at;  // ReadingAt: occasion of the last reading of the device's memory
   // Time of the last reading of the device's memory, in ns since process start.

@@ -6,8 +6,10 @@
 //
 // The file is sparse: regions lie far apart and are filled from their start. Rows never move. Row 0
 // is unused, except in the hooks table, so that 0 means none. A row is published by a release store
-// to its `state`; a reader that finds state 0 (for records: an even state) skips the row.
-// Offsets are from the start of the file; integers are little-endian and fixed in width.
+// to its `state`; a reader that finds state 0 (for records: an even state) skips the row. Rows of
+// hooks, GroupShards and WorstHolders have no `state`.
+// The regions' offsets are from the start of the file; integers are little-endian and fixed in
+// width.
 #pragma once
 
 #include <atomic>
@@ -91,15 +93,20 @@ struct Region {
 
 // Bits of Header::reasons: restrictions of the ledger or of the recording. Most of them mean that
 // the ledger lacks something. reason_ledger_in_memory and reason_pool_not_shared do not mean this.
+// reason_ledger_partly_in_memory means it only for readers outside of the recorded process.
 enum Reason : std::uint32_t {
   reason_ledger_in_memory = 1u << 0,         // the ledger has no file: no recovery after a kill
   reason_ledger_partly_in_memory = 1u << 1,  // the file could not grow, so later rows are in memory
-  reason_ledger_full = 1u << 2,              // a table had no room for an entry, which is missing
-  reason_recording_stopped = 1u << 3,        // a lock was held for over 10 s: calls are missing
+  // A table had no room for an entry, which is missing. Not set once reason_recording_stopped or
+  // reason_confined is set.
+  reason_ledger_full = 1u << 2,
+  // A lock could not be had, as when it was held for over 10 s: calls are missing.
+  reason_recording_stopped = 1u << 3,
   // An allocation got an address or handle that a live record had: a free was not seen.
   reason_superseded = 1u << 4,
   reason_driver_out_of_sight = 1u << 5,  // calls of a libcuda in a dlmopen namespace are missing
-  reason_names_missing = 1u << 6,  // no room for a thread, module, device, setting, name or text
+  // No room for a thread, module, device, Python function, setting, step's name or other text.
+  reason_names_missing = 1u << 6,
   // The program was refused an IPC handle of memory that cuwarden served. The ledger lacks nothing.
   reason_pool_not_shared = 1u << 7,
   reason_confined = 1u << 8,  // a seccomp filter kept a table from growing: entries are missing
@@ -128,7 +135,8 @@ struct Process {
   std::uint32_t parent;  // pid of the parent process; 0: unknown, or in an outer pid namespace
   // Start of the process in ns since 1970; if unknown, the time at which the ledger was made.
   std::int64_t start_realtime_ns;
-  // Start of the process in ns of CLOCK_MONOTONIC. The ledger's other times count from this moment.
+  // Start of the process in ns of CLOCK_MONOTONIC; if unknown, the time at which the ledger was
+  // made. The ledger's other times count from this moment.
   std::uint64_t start_monotonic_ns;
   std::uint64_t start_ticks;  // start in the kernel's ticks since boot (/proc/PID/stat); 0: unknown
   std::uint32_t pid_namespace;  // inode of the pid namespace in which `pid` counts; 0: unknown
@@ -184,14 +192,15 @@ struct Header {
   // Number of live allocation records that were ended because a new allocation got their address or
   // handle: a free was not seen.
   std::atomic<std::uint64_t> superseded;
-  // The module epoch: number of modules (loaded object files) that were unloaded so far. An address
-  // belongs to one module only within an epoch.
+  // The module epoch: number of modules (loaded object files) that were unloaded so far, of those
+  // that occurred in call stacks. An address belongs to one module only within an epoch.
   std::atomic<std::uint64_t> module_epoch;
   // Number and bytes of the requests for page-locked host memory that cuwarden's pool has served.
   std::atomic<std::uint64_t> pinned_served_count, pinned_served_bytes;
   std::atomic<std::uint64_t> pinned_held_bytes;  // page-locked bytes that the pool holds now
-  // 1: the final report is on disk, but the ledger is kept, because the process may go on after all
-  // (its handler of SIGABRT may jump away). 0: no final report yet, or a CUDA call came after it.
+  // 1: the final report is on disk, or the user's settings want none. The ledger is kept, because
+  // the process may go on after all: its handler of SIGABRT may jump away, or only a child that
+  // shares its memory has ended. 0: the report is still missing, or a CUDA call came after it.
   std::atomic<std::uint32_t> report_written;
   // The number in the report's file name, plus 1. 1: the name has no number. 0: there is no report.
   std::atomic<std::uint32_t> report_number;
@@ -244,12 +253,12 @@ enum RecordFlag : std::uint8_t {
   record_owned_by_context = 1u << 0,  // the allocation ends with its context
   record_counts_no_bytes = 1u << 1,   // another record counts the bytes of this memory
   record_in_pool = 1u << 2,           // served by cuwarden's pool, so in no slab of the driver
-  // For a stream, a module or an executable graph: the memory that the driver took for it is not
-  // known for certain, since it was not measured or another process may have changed the device's
-  // memory meanwhile. `bytes` has the part that is certain.
+  // For a stream, loaded code, an executable graph or a context: the memory that the driver took
+  // for it is not known for certain. It was not measured, or another process may have changed the
+  // device's memory meanwhile. `bytes` has the part that is certain.
   record_bytes_uncertain = 1u << 3,
-  // For a stream, a module or an executable graph: the driver took memory for several such objects
-  // together, and `bytes` has an equal part of it.
+  // For a stream, loaded code or an executable graph: the driver took memory for several such
+  // objects together, and `bytes` has an equal part of it.
   record_bytes_shared = 1u << 4,
 };
 // The three highest bits of Record::flags are a Reach: what a search for pointers found.
@@ -271,8 +280,10 @@ struct Counters {
 // until it is freed or released with its context; group_counts.hpp adds up the counters.
 struct Group {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
-  std::uint32_t stack;               // the call stack's row in the stacks table
-  std::uint16_t api;    // row in the hooks table of the function that the program called
+  std::uint32_t stack;  // the call stack's row in the stacks table; 0: none was recorded
+  // Row in the hooks table of the function that the program called; no_function if a framework
+  // handed the blocks out.
+  std::uint16_t api;
   Kind kind;            // kind of memory
   std::uint8_t shard;   // number, from 0, of the thread shard that `counters` belongs to
   std::int32_t device;  // CUDA ordinal; -1 for host memory
@@ -282,7 +293,9 @@ struct Group {
   std::uint32_t next_in_series;            // row of the next group of the series; 0 ends the list
   std::atomic<std::uint32_t> incident;     // row of the group's latest incident; 0: none
   std::atomic<std::uint64_t> first_ns;  // time of the first allocation since process start; 0: none
-  std::atomic<std::uint64_t> failures;  // refused requests for which the program got an error
+  // Refused requests for memory or a graph for which the program got an error. Requests for other
+  // things, such as a context, do not count.
+  std::atomic<std::uint64_t> failures;
   // Number and bytes of allocations that ended with their context, not by a free.
   std::atomic<std::uint64_t> released_count, released_bytes;
   // Counters of the thread shard with the number `shard`, and of all shards that got no GroupShard
@@ -352,7 +365,8 @@ struct Thread {
   RequestUnderWay under_way;  // the thread's refused request for which a rung is tried now
 };
 
-// A hooked function of CUDA. Row i of the hooks table is hook i of driver/hooks.def.
+// A hooked function of CUDA. Row i of the hooks table is hook i of
+// runtime_hooks/driver/hooks.def.
 struct Hook {
   // Number of calls of the function by threads that have no counters in RegionId::shard_calls.
   std::atomic<std::uint64_t> calls;

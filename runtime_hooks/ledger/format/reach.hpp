@@ -9,11 +9,14 @@ namespace cuwarden {
 // Result of a search of the process's memory for pointers to an allocation. The ledger stores these
 // values.
 enum class Reach : std::uint8_t {
-  not_looked_for,  // no search was made, or the allocation was made after it
-  reachable,       // a pointer to the allocation's start, or its handle, was found
-  interior,        // only pointers into its middle were found
-  lost,            // no pointer was found
-  unknown,         // the search was not complete
+  // No search was made since the allocation, or the record is of memory that is not searched for:
+  // implicit memory, a framework's block, or memory whose bytes another record counts.
+  not_looked_for,
+  reachable,  // a pointer to the allocation's start, or its handle, was found
+  interior,   // only pointers into its middle were found
+  lost,       // no pointer was found
+  // The search was not complete, or found only numbers that may be no pointers of the program's.
+  unknown,
 };
 inline constexpr std::uint8_t reach_count = 5;  // number of enumerators of Reach
 

@@ -23,7 +23,9 @@ struct RecordFields {
   // Number of openings of an IPC handle, or of references to a virtual memory handle, that keep the
   // allocation live. 0: the record counts no references; its first free ends it.
   std::uint32_t references = 0;
-  std::uint8_t flags = 0;  // bits of RecordFlag
+  // Bits of RecordFlag. If Allocations::take() has filled the fields: also a Reach in the bits
+  // above them (record_reach_shift).
+  std::uint8_t flags = 0;
   // Number of the measurement that gave the allocation its size, if its memory was measured
   // together with that of other objects. Readings of the device then showed how much memory several
   // objects had taken, and each got an equal part. If several measurements added to the size, this

@@ -41,7 +41,8 @@ struct Series {
   // Live bytes, plus freed bytes that threads have not subtracted yet: at most 1 MiB or 1/64 of
   // peak_bytes, whichever is more. (The groups' counters are exact.) For series_host_rss: the RSS.
   std::atomic<std::uint64_t> live_bytes;
-  // Number and bytes of live allocations when `live_bytes` was highest.
+  // Number and bytes of live allocations when `live_bytes` was highest. If the size of no
+  // allocation was ever known, `peak_bytes` is 0, and `peak_count` is their highest number.
   std::atomic<std::uint64_t> peak_count, peak_bytes;
   std::atomic<std::uint64_t> peak_ns;  // time of the moment of `peak_bytes`, since process start
   // Sum of the at_peak_bytes of the series' groups. All of these are set anew when the peak rises
