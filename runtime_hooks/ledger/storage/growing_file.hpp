@@ -46,7 +46,8 @@ class GrowingFile : public BackingFile {
   bool create(const BackingRequest&) noexcept;
   // Makes the first `bytes` bytes of the region (table or heap of bytes) writable, and returns
   // true. Returns false if these bytes are not writable yet and there is no room, the region's lock
-  // cannot be had, or the thread is confined (seccomp).
+  // cannot be had (reason_recording_stopped), or the thread is confined by seccomp
+  // (reason_confined). If the region had to go on in memory, adds reason_ledger_partly_in_memory.
   bool make_ready(RegionId, std::uint64_t bytes) noexcept;
   // Returns true if the first `bytes` bytes of the region (table or heap of bytes) are writable
   // already, so that make_ready() needs no system call.

@@ -29,8 +29,9 @@ class Storage : public GrowingFile {
   // Hands out `count` neighbouring rows of the region, filled with zeros. A row of a heap is one
   // byte. Returns the number of the first of these rows; 0 if there is no room or the region cannot
   // grow. Never hands out row 0, so that 0 can mean no row. Must not be called for the hooks table,
-  // which has allocate_hooks(). A caller that gets 0 notes in the ledger, by add_reason(), that
-  // something is missing.
+  // which has allocate_hooks(). By itself, adds only the reasons of GrowingFile::make_ready() to
+  // the ledger. If the result is 0, and so an allocation, a stack or a name is missing, the caller
+  // adds the reason by add_reason().
   std::uint64_t allocate(RegionId, std::uint64_t count) noexcept;
   // True if allocate() hands out a further row of the region without a system call.
   bool has_ready_row(RegionId) const noexcept;

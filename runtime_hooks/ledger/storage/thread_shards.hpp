@@ -146,13 +146,15 @@ class ThreadShards {
   // `storage`: the memory of the ledger, which holds the groups' counters; must outlive the object.
   explicit ThreadShards(Storage& storage) noexcept : storage_(storage) {}
   // Makes the shards; must be called before other functions. `serial`: a number from 1 that no
-  // other ledger writer of the process has. `pid`: pid of the recorded process; threads of vfork
-  // children, which share its memory, get the shared shard. Returns false if there is no memory.
+  // other ledger writer of the process has. `pid`: pid of the recorded process; in vfork
+  // children, which share its memory, no thread takes a shard of its own. Returns false if there is
+  // no memory.
   bool create(std::uint32_t serial, std::uint32_t pid) noexcept;
 
   // Returns the calling thread's shard (its part of the counters). Returns the shared one (shard 0)
-  // if living threads have all others. Also does so for threads of vfork children, and for a
-  // confined thread (seccomp) that has no shard yet.
+  // if living threads have all others. Also does so for a thread that has no shard yet and is
+  // confined (seccomp), or is in a vfork child. If the thread that called vfork() has a shard, the
+  // child uses that shard.
   ThreadShard& mine() noexcept {
     const Mine& mine = mine_;
     return __builtin_expect(mine.serial == serial_, true) ? *mine.shard : take();
