@@ -35,7 +35,8 @@ class Reader {
 
   // Returns the number of rows in use of a region (table or heap of bytes), row 0 included. Rows
   // are numbered from 0 to the result - 1. Row 0 is reserved, except in the hooks table. Rows
-  // beyond the end of the reader's bytes, or beyond the region's limit, do not count.
+  // beyond the end of the reader's bytes, or beyond the region's limit, do not count. Rows that
+  // exist only in another process's memory do not count, either.
   std::uint64_t rows(RegionId) const noexcept;
   // Returns a copy of this row of the records table: one live allocation. This and the other
   // functions that take a `row` return null if the row is unused, half-written or damaged.

@@ -35,18 +35,20 @@ struct RecordView : RecordFields {
 // A copy of a Group: all allocations of one kind, by one CUDA function, on one device, from one
 // call stack. The counters are summed up over all threads.
 struct GroupView {
-  GroupId id;                        // the group's row in the groups table
-  StackId stack;                     // call stack of the allocations; 0: none was recorded
-  HookId api;                        // the CUDA function that the program called
+  GroupId id;     // the group's row in the groups table
+  StackId stack;  // call stack of the allocations; 0: none was recorded
+  // The CUDA function that the program called; no_function for blocks of frameworks.
+  HookId api;
   Kind kind{};                       // kind of the allocated memory
   DeviceOrdinal device = no_device;  // no_device for host memory
   // Number and bytes of the allocations that neither a free nor the end of their context has ended.
   std::uint64_t live_count = 0, live_bytes = 0;
   // Number and bytes of all allocations since process start.
   std::uint64_t allocations = 0, allocated_bytes = 0;
-  std::uint64_t frees = 0;     // allocations that the program has freed since process start
-  LongestLife longest_life;    // longest life of the allocations that the program has freed
-  std::uint64_t failures = 0;  // refused requests that failed since process start
+  std::uint64_t frees = 0;   // allocations that the program has freed since process start
+  LongestLife longest_life;  // longest life of the allocations that the program has freed
+  // Refused requests for memory or a graph that failed since process start.
+  std::uint64_t failures = 0;
   // Number and bytes of the allocations that ended with their context, not by a free.
   std::uint64_t released_count = 0, released_bytes = 0;
   std::uint64_t first_ns = 0;  // time of the first allocation since process start; 0: none
@@ -121,9 +123,10 @@ struct SeriesTotals {
   std::uint64_t allocations = 0;      // allocations since process start
   std::uint64_t allocated_bytes = 0;  // bytes of the allocations since process start
   std::uint64_t frees = 0;            // allocations that the program has freed since process start
-  std::uint64_t failures = 0;         // refused requests that failed since process start
-  std::uint64_t live_count = 0;       // number of live allocations
-  std::uint64_t live_bytes = 0;       // bytes of the live allocations
+  // Refused requests for memory or a graph that failed since process start.
+  std::uint64_t failures = 0;
+  std::uint64_t live_count = 0;  // number of live allocations
+  std::uint64_t live_bytes = 0;  // bytes of the live allocations
 };
 // A copy of a Series: all memory of one kind on one device, or the process's resident memory. The
 // totals are 0, except for `live_bytes`, which may be too high, until GroupSums::put_into() adds up
@@ -325,7 +328,8 @@ struct ProcessView {
   // The way in which the process ended. `running`: no end was noted, because the process runs or
   // was killed. `unknown`: the ledger has no valid value.
   EndReason end_reason = EndReason::unknown;
-  // True if the final report is on disk, and no CUDA call came after it.
+  // True if the final report is on disk, or the user's settings want none, and no CUDA call came
+  // afterwards.
   bool report_written = false;
   // Number in the report's file name; 0: the name has no number. Null: there is no report.
   std::optional<unsigned> report_number;
