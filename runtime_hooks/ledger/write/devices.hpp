@@ -86,8 +86,8 @@ struct ImplicitEffect {
 
 // Keeps the rows of the ledger's devices table. A device gets its row at the first call for it, and
 // readers see the row once identify() was called. All threads may call the functions at any time.
-// If the table has no room for a device's row (reason_names_missing), the functions do nothing and
-// return 0.
+// If the table has no room for a device's row (reason_names_missing) or the lock cannot be had
+// (reason_recording_stopped), the functions do nothing and return 0.
 class Devices {
  public:
   // `storage`: the memory of the ledger. `time`: clock of the ledger's times. Both must outlive the
@@ -119,7 +119,7 @@ class Devices {
   // more local memory than all kernels before, stores the kernel's need and name. Returns by how
   // many bytes three of the numbers have changed.
   ImplicitEffect change_implicit(DeviceOrdinal, const ImplicitChange&) noexcept;
-  // Returns the numbers of the device's implicit memory; all 0 if the device has no row.
+  // Returns the numbers of the device's implicit memory; all 0 if none was measured.
   ImplicitBytes implicit_bytes(DeviceOrdinal) noexcept;
   // Returns the bytes of the device's contexts that the driver gave back to the device, because it
   // lacked memory, and that no kernel launch has taken again since.

@@ -24,13 +24,15 @@ class Frameworks {
   Frameworks(Storage& storage, const ProcessTime& time) noexcept : storage_(storage), time_(time) {}
 
   // Stores the latest figures of this memory. They replace earlier figures of the same memory,
-  // except for the peak, which only rises. Does nothing if the table is full.
+  // except for the peak, which only rises. Figures of new memory are dropped, and the ledger does
+  // not say so, if the table has no room or would have to grow in a confined thread (seccomp).
   void store(const FrameworkMemory&, const FrameworkFigures&) noexcept;
 
   // Stores PyTorch's figures of the device. `reserved_bytes`: bytes that PyTorch has taken from
-  // CUDA. `allocated_bytes`: bytes of these that are in blocks that it has handed out. To be called
-  // whenever one of them changes, by one thread at a time for each device. Ignores devices with an
-  // ordinal above 63.
+  // CUDA. `allocated_bytes`: bytes of these that are in blocks that it has handed out. PyTorch's
+  // other figures of the device become unknown, except for the peak. To be called whenever one of
+  // the two changes, by one thread at a time for each device. Ignores devices with an ordinal above
+  // 63.
   void pytorch(DeviceOrdinal device, std::uint64_t reserved_bytes,
                std::uint64_t allocated_bytes) noexcept {
     const auto index = static_cast<std::uint32_t>(device.value);
@@ -41,7 +43,8 @@ class Frameworks {
     put(this->row(row), figures, time_.recently_ns());
   }
   // Returns reserved_bytes and allocated_bytes as pytorch() or store() was last given them for
-  // PyTorch's main pool on the device; null if there are none.
+  // PyTorch's main pool on the device; all other figures of the result are unknown. Null if there
+  // are none, or for an ordinal above 63.
   std::optional<FrameworkFigures> pytorch_on(DeviceOrdinal) const noexcept;
 
  private:

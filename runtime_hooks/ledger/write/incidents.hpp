@@ -66,7 +66,8 @@ class Incidents {
   // refusal. A later refusal begins a new incident if the latest one is older than 10 s and all its
   // requests were served in the end. The 10 s become four times as long with each incident. Reads
   // only `asked`, `result` and `bytes` of `refusal`. Counts nothing, and returns no incident, for a
-  // group of 0, which the ledger had no room for. The ledger keeps 1000 incidents at most.
+  // group of 0, which the ledger had no room for. The ledger keeps 1000 incidents at most. Without
+  // room for another one, only call sites that have an incident count further refusals.
   Refused refused(GroupId, const IncidentFacts& refusal, ThreadId, std::uint64_t now_ns) noexcept;
   // Counts a failure: no rung has served the request, so the program gets the error. `known`: the
   // result of refused() for the request; the other arguments equal those of that call. Also counts
@@ -83,8 +84,9 @@ class Incidents {
   void measure(DeviceOrdinal, IncidentFacts&, IncidentHoldings&) const noexcept;
   // Writes the facts and holdings (the groups that held most memory at the refusal) that are known
   // so far to the incident's rows. The first call stores the live bytes and counts, and makes the
-  // incident visible to readers. Later calls add facts that were unknown before. To be called
-  // before each question to the driver, in which the process may end or hang.
+  // incident visible to readers. Later calls store the facts and holdings that have become known
+  // since; a fact that is unknown in the argument stays as it is stored. To be called before each
+  // question to the driver, in which the process may end or hang.
   void write(IncidentId, const IncidentFacts&, IncidentHoldings&) noexcept;
   // Adds another process that used the device when the incident's request was refused. Adds no row
   // if the table of such processes is full. Returns a copy of the argument whose texts lie in the

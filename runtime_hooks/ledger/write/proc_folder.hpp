@@ -43,8 +43,9 @@ class ProcFolder {
   char path_[32];           // "/proc/self/" for the calling process, otherwise "/proc/PID/"
 };
 
-// Returns the age of a process in nanoseconds; 0 if it is not known. `ticks`: time of its start, in
-// clock ticks since the boot (ProcStat::start_ticks).
+// Returns the age of a process in nanoseconds; 0 if it is not known, or not below the time of
+// CLOCK_MONOTONIC. `ticks`: time of its start, in clock ticks since the boot
+// (ProcStat::start_ticks).
 inline std::uint64_t age_ns(std::uint64_t ticks) {
   const std::uint64_t age = age_ns_of(ticks);
   return age < time_ns_of(CLOCK_MONOTONIC) ? age : 0;

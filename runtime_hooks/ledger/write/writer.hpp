@@ -1,7 +1,7 @@
 // Writes the ledger: the file, its header, and its tables. All functions are noexcept, take no
 // global lock and call no malloc. Any thread may call them at any time between create() and the end
-// of the process. If a fact cannot be stored, Header::reasons says so; no function reports such a
-// failure otherwise.
+// of the process. If an allocation, a call stack or a name cannot be stored, Header::reasons says
+// so. It does not tell of missing incidents, marks of steps and figures of frameworks.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 //
 // Lock order, outer to inner: the loader's own lock > virtual memory > stacks, groups > making of a
 // series > a partition of the records, modules > growth of a region. The locks of a series'
-// timeline and peak, and of the slabs' holders, are only tried, never waited for. No lock is held
-// while foreign code is called.
+// timeline and peak, and of the slabs' holders, are only tried, never waited for. The locks of
+// devices, names, steps, frameworks and Python functions are taken while none of the others is
+// held; only growth is taken under them. No lock is held while foreign code is called.
 #pragma once
 
 #include "runtime_hooks/ledger/storage/storage.hpp"

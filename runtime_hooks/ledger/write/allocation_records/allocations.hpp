@@ -37,7 +37,8 @@ class Allocations {
   // seen (reason_superseded). If the ledger has no room for the record, the group does not count
   // the allocation, and reason_ledger_full is added.
   void add(NewRecord&) noexcept;
-  // Does the same for a record that the caller has made for this call alone.
+  // Adds an allocation record, as add(NewRecord&) does, that the caller has made for this call
+  // alone.
   void add(NewRecord&& given) noexcept { add(given); }
   // Ends the allocation record of an address that the program is about to free, and counts the
   // free. Must be called before the driver's free, after which another thread may get the address.
@@ -50,9 +51,9 @@ class Allocations {
   // take() found no record. The allocation stays counted as freed if its address has another record
   // by now (reason_superseded), or if there is no room (reason_ledger_full).
   void put_back(const TakenRecord&) noexcept;
-  // Adds `bytes` to the record of a live allocation that has turned out to be larger.
-  // `CertaintyChange`: changes of the record's flags (RecordFlag). Returns false, and changes
-  // nothing, if the address has no record.
+  // Adds `bytes`, which may be 0, to the record of a live allocation that has turned out to be
+  // larger. `CertaintyChange`: changes of the record's flags (RecordFlag bits and Reach) and of its
+  // `difference`. Returns false, and changes nothing, if the address has no record.
   bool grow(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange = {}) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. All
   // openings of the memory are one allocation, which ends with the last close. Returns false, and
@@ -65,13 +66,15 @@ class Allocations {
   bool closed_not_last(Space, DeviceAddress) noexcept;
   // Adds 1 to the ledger's number of frees of addresses that have no allocation record.
   void count_unknown_free() noexcept;
-  // Is called for each record that release_context() or release() ends, with its group and bytes.
+  // A function that release_context() and release() call for each record that they end. Its
+  // arguments are the record's group, and its bytes, which may be bytes that another record counts.
   using Released = FunctionRef<void(GroupId, std::uint64_t bytes)>;
   // Ends the records of all memory that a context owned, after the context was destroyed. The
   // groups count this memory as released (Group::released_*), not as freed.
   void release_context(
       ContextId, Released released = [](GroupId, std::uint64_t) {}) noexcept;
-  // Does the same for the one record of this space and address, if the context owned its memory.
+  // Ends the record of this space and address, as release_context() does, if the context owned its
+  // memory; otherwise does nothing.
   void release(Space, DeviceAddress, ContextId, Released) noexcept;
 
   // Returns the locked bytes of the device's linear memory: unused bytes in the driver's slabs (2
@@ -80,7 +83,8 @@ class Allocations {
   std::uint64_t slab_locked_bytes_on(DeviceOrdinal) noexcept;
 
  private:
-  // Ends the record in this row for release_context(), if the context owns its memory.
+  // Ends the record in this row, if it is live and the context owns its memory. `now_ns`: present
+  // time since process start.
   void release(RecordId, ContextId, Released, std::uint64_t now_ns) noexcept;
 
   Storage& storage_;         // the memory of the ledger, with its tables

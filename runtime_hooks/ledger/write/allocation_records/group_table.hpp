@@ -12,8 +12,9 @@ namespace cuwarden::ledger {
 // The key of a group: allocations with equal keys are counted together in one row of the groups
 // table.
 struct GroupKey {
-  StackId stack;                     // call stack of the allocations; 0: none was recorded
-  HookId api;                        // the outermost CUDA function that the program called
+  StackId stack;  // call stack of the allocations; 0: none was recorded
+  // The outermost CUDA function that the program called; no_function for blocks of frameworks.
+  HookId api;
   Kind kind{};                       // kind of the allocated memory
   DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   bool operator==(const GroupKey&) const = default;

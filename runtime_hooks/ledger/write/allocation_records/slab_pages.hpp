@@ -156,8 +156,8 @@ class SlabPages {
   bool fits(const Series&, std::uint64_t address, std::uint64_t bytes) const noexcept;
   // Adds each live piece (allocation in a slab page) of the series (the linear memory of one
   // device) to the sums of its group. `PieceSums`: array of `groups` entries, by group. Returns the
-  // number of pieces that share their page. Sets Series::slabs_misfit to 1 if pieces contradict the
-  // assumed layout of slabs, otherwise to 0.
+  // number of pieces that share their page. Sets Series::slabs_misfit to 1 if more than two
+  // allocations for each thread contradict the assumed layout of slabs, otherwise to 0.
   std::uint64_t sum_pieces(Series&, PieceSums*, std::uint64_t groups) const noexcept;
   // Copies the last reading of the memory of the series' device to Series::read_*.
   void store_reading(Series&) const noexcept;

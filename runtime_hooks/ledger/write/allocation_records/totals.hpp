@@ -112,9 +112,9 @@ class Totals {
     // Time, in ns since process start, at which the lock was taken; 0: it is not held.
     std::atomic<std::uint64_t> held_since_ns_;
   };
-  // `TriedLock`: a lock that the caller has found taken. If it has been held for more than 10 s,
-  // adds reason_recording_stopped to the ledger: its holder has most likely left by a longjmp
-  // without unlocking it. `now_ns`: present time since process start.
+  // Adds reason_recording_stopped to the ledger if the lock, which the caller has found taken, has
+  // been held for more than 10 s: its holder has most likely left by a longjmp without unlocking
+  // it. `now_ns`: present time since process start.
   void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
 
   // Data of a series (all memory of one kind on one device) that only the writer needs. They are

@@ -138,7 +138,7 @@ class ModuleTable {
   bool lack_rows(std::span<const Frame> frames) noexcept;
   // Returns true if the code at `offset` from the file's load base had the address `Frame` in the
   // module epoch `epoch`. `epoch`: a value of Header::module_epoch, the number of modules that were
-  // unloaded so far. `file`: first row of the file in the modules table.
+  // unloaded so far. `file`: first row of the file in the modules table. The caller holds lock_.
   bool was_at(std::uint32_t file, std::uint64_t offset, Frame, std::uint64_t epoch) const noexcept;
   // Returns the facts about this row of the modules table that are not in the ledger.
   RowOfFile& row_of_file(std::uint32_t row) const noexcept {

@@ -30,13 +30,14 @@ class StackTable {
 
   // Returns the id of the stack with these frames, and stores the stack if it is new. Returns 0 if
   // there is no room (reason_ledger_full) or the table's lock cannot be had. `frames`: innermost
-  // first; each is an address inside the call instruction. `truncated`: true if outer frames were
-  // cut off. `added`: may be null; otherwise set to true if this call has stored the stack, and to
-  // false if not.
+  // first; each is a Frame: an address inside the call instruction, or a Python frame. `truncated`:
+  // true if outer frames were cut off. `added`: may be null; otherwise set to true if this call has
+  // stored the stack, and to false if not.
   StackId intern(std::span<const Frame> frames, bool truncated, bool* added = nullptr) noexcept;
   // Calls visit(path) for each frame of the stack, until a call returns false. `path`: path of the
-  // frame's module (the program or a library); empty if unknown. Returns true if all calls returned
-  // true. Returns false otherwise, and for the id 0.
+  // frame's module (the program or a library); empty if unknown, and for a Python frame. Returns
+  // true if all calls returned true, also for a stack without frames. Returns false otherwise, and
+  // for the id 0.
   template <class Visit>
   bool all_modules(StackId id, const Visit& visit) const noexcept {
     if (id.value == 0) return false;
