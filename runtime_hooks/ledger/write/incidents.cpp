@@ -120,7 +120,7 @@ Refused Incidents::failed(const Refused& known, GroupId from, const IncidentFact
 }
 
 template <class Visit>
-void Incidents::each_live_group(std::int32_t device, const Visit& visit) const noexcept {
+void Incidents::each_group(std::int32_t device, const Visit& visit) const noexcept {
   const Series* const all = storage_.rows<Series>(RegionId::series);
   const GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
   const auto shard_at = [group_shards](std::uint32_t group_shard) {
@@ -172,7 +172,7 @@ void Incidents::measure(DeviceOrdinal device, IncidentFacts& facts,
                         IncidentHoldings& holdings) const noexcept {
   Largest<most_holders> holders;
   Largest<most_block_holders> block_holders;
-  each_live_group(device.value, [&](std::uint32_t at, const GroupCounts& counts) {
+  each_group(device.value, [&](std::uint32_t at, const GroupCounts& counts) {
     if (counts.live_count == 0) return;
     if (group(at).kind == Kind::framework_block) return block_holders.add(at, counts);
     facts.live_bytes[static_cast<std::size_t>(group(at).kind)] += counts.live_bytes;

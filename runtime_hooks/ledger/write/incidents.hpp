@@ -138,7 +138,7 @@ class Incidents {
   // Calls visit(row, counts) for each group of the device (-1: of the host), also for those without
   // live memory. `row`: row of the group. `counts`: the group's GroupCounts.
   template <class Visit>
-  void each_live_group(std::int32_t device, const Visit&) const noexcept;
+  void each_group(std::int32_t device, const Visit&) const noexcept;
 
   Storage& storage_;  // the memory of the ledger, with its tables
 };
