@@ -1,8 +1,8 @@
 // The stacks, frames and modules to which a report's tables refer. The caller first adds every
 // stack. Then name_all() reads the file of each module once, and after that ids are looked up.
-// Frame ids count from 1. A module's id is its row in the ledger's table of modules. A file has one
-// id, however often and at whatever address it was loaded; the ledger says which of its modules are
-// one file.
+// Frame ids count from 1. The id of a file of code is the row, in the ledger's table of modules, of
+// the first module that was loaded from it. A file has one id, however often and at whatever
+// address it was loaded; the ledger says which of its modules are one file.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +51,11 @@ class CallFrames {
   // Adds a stack of the ledger to the table of stacks. Does nothing if the id is 0, if the stack
   // was added already, or if it cannot be read. To be called before name_all().
   void add_stack(StackId);
-  // Looks up functions and source lines for the frames of all added stacks. If `naming` is null,
-  // none are looked up. Otherwise adds the sentences of Naming::take_reasons() about missing names
-  // to `reasons`. `told`: is called before each module, with the number of modules that are done
-  // and the number of all. To be called once, after all calls of add_stack().
+  // Looks up functions and source lines for the frames of all added stacks. Python functions are
+  // named from the ledger. If `naming` is null, no other function is named, and `told` is not
+  // called. Otherwise adds the sentences of Naming::take_reasons() about missing names to
+  // `reasons`. `told`: is called before each module, with the number of modules that are done and
+  // the number of all. To be called once, after all calls of add_stack().
   void name_all(
       Naming* naming, std::vector<std::string>& reasons,
       FunctionRef<void(std::size_t done, std::size_t all)> told = [](std::size_t, std::size_t) {});
@@ -80,7 +81,8 @@ class CallFrames {
   // known module are skipped. The stack must have been added. May be called before name_all().
   std::uint32_t innermost_module(const ledger::StackView&,
                                  FunctionRef<bool(std::string_view path)> accepts) const;
-  // Returns the table of modules by id. A module's id is its row in the ledger.
+  // Returns the table of modules by id. The id is the row in the ledger of the first module that
+  // was loaded from the file; other modules of the file have no entry.
   const std::map<std::uint32_t, ModuleRow>& modules() const { return modules_; }
   // Calls the parameter, with a row of the report, for each stack that was added. To be called
   // after name_all().
@@ -109,8 +111,9 @@ class CallFrames {
   // A code address in a stack that was added. The address has one frame in frames_. If functions
   // are inlined at the address, it has several, which follow each other, innermost first.
   struct Location {
-    std::uint32_t module = 0;  // row of the code's module in the ledger; 0: code in no known module
-    // Address of the code minus the module's load address; if `module` is 0, the address itself.
+    std::uint32_t module = 0;  // id of the code's file in modules_; 0: code in no known module
+    // Address of the code minus the module's load address. If `module` is 0: the address itself, or
+    // the value that stands for an instruction of a Python function.
     std::uint64_t offset = 0;
     // first_frame: id, from 1, of the address's innermost frame; its index in frames_ is one less.
     // frame_count: number of the address's frames, whose ids follow each other. Both are 0 before
@@ -128,7 +131,7 @@ class CallFrames {
 
   // The offsets of code in one module for which functions and lines are looked up together.
   struct ModuleLocations {
-    std::uint32_t module = 0;      // module's row in the ledger; 0: the code is in no known module
+    std::uint32_t module = 0;      // id of the file in modules_; 0: the code is in no known module
     std::uint64_t file_bytes = 0;  // bytes of the module's file; 0: unknown
     // Offsets of code from the module's load address, ascending.
     std::vector<std::uint64_t> offsets;
@@ -158,10 +161,11 @@ class CallFrames {
   // (code address, number of modules that had been unloaded) → index in locations_.
   std::unordered_map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t, AddressHash>
       locations_by_address_;
-  // (module's row in the ledger, offset in the module) → index in locations_.
+  // (id of the file in modules_, offset in the module) → index in locations_.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> locations_by_offset_;
   std::vector<Location> locations_;  // code addresses of all added stacks, each once
-  // Table of modules, by id: the module's row in the ledger.
+  // Table of modules, by id: the row in the ledger of the first module that was loaded from the
+  // file.
   std::map<std::uint32_t, ModuleRow> modules_;
   // Table of frames, which name_all() fills; a frame's id is its index + 1. The texts in its rows
   // belong to modules_, texts_ and libraries_.

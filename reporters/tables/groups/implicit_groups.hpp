@@ -27,8 +27,9 @@ using ContextBytes = std::map<std::int32_t, std::uint64_t>;
 // the end of a context released are removed from the leak groups, and are not returned.
 //
 // The ledger has no record of the bytes of a device's first context. The group of the device's
-// oldest live context gets them: the bytes in `ContextBytes` less those of all recorded contexts.
-// Devices that are missing in `ContextBytes` get nothing.
+// oldest live context gets them: the bytes in `ContextBytes` less those of all recorded contexts,
+// and less those that the driver keeps of contexts that have ended. Devices that are missing in
+// `ContextBytes` get nothing.
 std::vector<LeakGroup> implicit_groups(const ledger::Reader&, const ContextBytes&,
                                        std::vector<LeakGroup>& leaks);
 // Returns the groups of implicit memory of a process that still runs, in no order. Groups of which

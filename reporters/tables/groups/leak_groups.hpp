@@ -53,8 +53,8 @@ struct LeakGroup {
   bool is_code = false;
   // is_uncertain: true if the bytes of a live object are not known for certain
   // (record_bytes_uncertain). is_shared: true if they are an equal part of the bytes that several
-  // objects took together (record_bytes_shared). Only streams, modules and executable graphs have
-  // such bytes.
+  // objects took together (record_bytes_shared). Contexts, streams, modules and executable graphs
+  // may be uncertain; contexts are never shared.
   bool is_uncertain = false, is_shared = false;
   // True if a rule of the user (a suppression) excludes the group from the leaks.
   bool is_suppressed = false;
@@ -73,9 +73,10 @@ struct LeakGroup {
   // Growth of the live allocations over time. Growth::count is 0 if it is unknown, or if
   // released_by_context is true.
   Growth growth;
-  // Growth of the live allocations by steps of the program. Its members for times (first_ns,
-  // end_ns) are numbers of steps; end_ns is the number of steps plus 1. Growth::count is 0 if the
-  // program marked fewer than four steps.
+  // Growth by steps of the program. Only those live allocations are counted that were old at the
+  // estimated end of the last step (Growth::survivors_end_ns()). Its members for times (first_ns,
+  // end_ns) are numbers of steps; end_ns is the number of steps plus 1. Growth::count is 0 if there
+  // are none, if the program marked fewer than four steps, or if released_by_context is true.
   Growth by_step;
 
   // True if by_step decides whether the group grows, and not `growth`: steps were marked until the
@@ -125,20 +126,20 @@ inline constexpr std::size_t passes_of_groups = 3;
 // Returns the groups of allocations (stack, function, kind, device) of a process that has ended:
 // those with live allocations, and those with allocations that the end of a context released. A
 // group may occur once in each role. Sorted by bytes, then by count, largest first. Adds all groups
-// of the ledger to the third parameter, the sums by kind and device.
+// of the ledger to `sums`, the sums by kind and device.
 // Reads the records of allocations several times, because Growth needs the time of each group's
-// oldest live allocation first. `done`: is called for each record in each of the passes_of_groups
-// passes.
+// oldest live allocation first. `done`: is called for each row of the table of records, also for
+// unused ones, in each of the passes_of_groups passes.
 std::vector<LeakGroup> leak_groups(
-    const ledger::Reader&, const EndOfRun&, ledger::GroupSums&, RowDone done = [] {});
+    const ledger::Reader&, const EndOfRun&, ledger::GroupSums& sums, RowDone done = [] {});
 // Returns the groups of allocations (stack, function, kind, device) of a process that still runs:
 // those with live allocations, and those with allocations that the end of a context released.
 // Sorted by bytes, then by count, largest first. Counts and bytes come from the groups' counters,
 // since the records of single allocations change while they are read. The records only give times
 // and addresses. `end_ns`: present time, in ns since the process's start. Adds all groups of the
-// ledger to the third parameter, the sums by kind and device. `done`: as for leak_groups().
+// ledger to `sums`, the sums by kind and device. `done`: as for leak_groups().
 std::vector<LeakGroup> live_groups(
-    const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums&, RowDone done = [] {});
+    const ledger::Reader&, std::uint64_t end_ns, ledger::GroupSums& sums, RowDone done = [] {});
 
 // Returns the sums over all groups: bytes and number of live allocations (the leaks), bytes of
 // suppressed ones, and bytes that the ends of contexts released.
