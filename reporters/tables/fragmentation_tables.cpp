@@ -48,12 +48,15 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
 
 }  // namespace
 
-ContextBytes context_bytes(const ledger::Reader& reader, const std::vector<ledger::SeriesView>& all,
-                           const Fragmentations& fragmentations) {
+ContextBytes context_bytes(const ledger::Reader& reader) {
   ContextBytes result;
   each_row(reader, RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
-    if (const auto account = account_of(device, all, fragmentations))
-      result[device.ordinal.value] = account->of(Holder::context);
+    const std::uint64_t bytes = device.implicit.contexts();
+    // Larger numbers are those of a damaged ledger.
+    if (device.at != ledger::ReadingAt::never && device.ordinal.value >= 0 &&
+        device.total_bytes - device.free_bytes <= model::largest_number &&
+        bytes <= model::largest_number)
+      result[device.ordinal.value] = bytes;
   });
   return result;
 }

@@ -25,25 +25,25 @@ namespace cuwarden {
 // small requests) and the bytes lost to rounding, as find_fragmentation() returns them.
 using Fragmentations = std::map<std::int32_t, Fragmentation>;
 
-// Returns, by device, the bytes that contexts took at the device's last reading (cuMemGetInfo): the
-// item `context` of the report's table `accounts`. Devices that were never read are left out. The
-// second parameter is the result of all_series(): the totals of each kind of memory on each device.
-ContextBytes context_bytes(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                           const Fragmentations&);
+// Returns, by device, the bytes that contexts take by the ledger's present figures
+// (ImplicitBytes::contexts()): the item `context` of the report's table `accounts`. Devices that
+// were never read (cuMemGetInfo), or whose figures are impossible, are left out.
+ContextBytes context_bytes(const ledger::Reader&);
 // Passes all rows of the report's table `accounts` to the last parameter. A row is a part of a
-// device's used memory: at the device's last reading (cuMemGetInfo), or at a refused request of its
-// memory. Devices whose used memory is not known at such a moment have no rows for it. The second
-// parameter is the result of all_series(): the totals of each kind of memory on each device. The
-// fourth one is the result of implicit_of_libraries(), or of live_implicit_of_libraries() if the
-// process still runs. The fifth one has the refused requests.
-void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
-                  const Fragmentations&, const LibrariesImplicit&, const std::vector<IncidentCase>&,
-                  Put<model::AccountItem>);
+// device's used memory: at the end of the process (at present, if it still runs), or at a refused
+// request of its memory. At the end, live and implicit bytes are the ledger's latest, and the used
+// bytes follow from free_bytes_now(). Devices whose used memory is not known at such a moment have
+// no rows for it. `series`: result of all_series(), the totals of each kind of memory on each
+// device. `libraries`: result of implicit_of_libraries(), or of live_implicit_of_libraries() if the
+// process still runs. `incidents`: the refused requests.
+void put_accounts(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
+                  const Fragmentations&, const LibrariesImplicit& libraries,
+                  const std::vector<IncidentCase>& incidents, Put<model::AccountItem>);
 // Calls the last parameter, with a row of the report, for each device in Fragmentations: the number
 // of its slabs (2 MiB pages from which the driver cuts small requests), and the bytes that other
-// requests cannot use. The second parameter is the result of all_series(): the totals of each kind
-// of memory on each device.
-void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>&,
+// requests cannot use. `series`: result of all_series(), the totals of each kind of memory on each
+// device.
+void put_fragmentation(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
                        const Fragmentations&, Put<model::Fragmentation>);
 // Adds the call stacks of all groups of allocations that have live pieces in slabs (2 MiB pages
 // from which the driver cuts small requests).

@@ -70,8 +70,7 @@ LedgerReport::LedgerReport(const ledger::Reader& ledger, const ReportOptions& op
                        : leak_groups(ledger, {end_ns_, has_failed(about_)}, *sums, done);
   blocks_ = take_blocks(groups_);
   series_ = all_series(ledger, *sums);
-  implicit_groups_ =
-      implicit_groups(ledger, context_bytes(ledger, series_, fragmentations_), groups_);
+  implicit_groups_ = implicit_groups(ledger, context_bytes(ledger), groups_);
   name_frames(options);
   suppressions_ = suppress_groups(ledger, frames_, groups_);
 }
