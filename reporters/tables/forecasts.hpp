@@ -41,12 +41,16 @@ struct DeviceGrowth {
   const LeakGroup* fastest = nullptr;
 };
 
-// Returns the growth of each device whose live bytes rose and that has growing groups of
-// allocations. `reader` reads the ledger of the groups. `groups`: the leak groups without `blocks`.
-// `blocks`: result of take_blocks(), the groups of blocks that frameworks have handed out.
+// Returns the growth of each device that has growing groups of allocations. Devices whose live
+// bytes are known not to have risen are left out, unless objects such as streams grow. If the live
+// bytes rose less than the groups say, only groups count of which nothing was freed, and their
+// rates may be reduced in proportion. `reader` reads the ledger of the groups. `groups`: the leak
+// groups without `blocks`. `blocks`: result of take_blocks(), the groups of blocks that frameworks
+// have handed out.
 // Blocks lie inside the memory of `groups`. So the two are not added: the one that grows faster
-// counts. These groups count for nothing: memory of the host, managed and imported memory, and
-// memory that the end of its context released.
+// counts. These groups count for nothing: memory of the host, managed and imported memory, and code
+// that was loaded by its first launches. Neither counts memory that the end of its context
+// released, nor a group whose older allocations were all freed.
 std::vector<DeviceGrowth> growth_of_devices(const ledger::Reader& reader,
                                             const std::vector<LeakGroup>& groups,
                                             const std::vector<LeakGroup>& blocks);
@@ -58,8 +62,8 @@ struct Exhaustion {
   std::optional<std::uint64_t> steps, minutes;
 };
 // Returns the number of steps and of minutes until a device is full. `free_bytes`: free bytes of
-// the device. The second parameter is the growth of its live memory.
-Exhaustion exhaustion_of(std::uint64_t free_bytes, const DeviceGrowth&);
+// the device. `growth`: growth of its live memory; DeviceGrowth::idle_bytes count as free, too.
+Exhaustion exhaustion_of(std::uint64_t free_bytes, const DeviceGrowth& growth);
 
 // Calls the last parameter, with a row of the report, for each device with growing groups of
 // allocations. Devices whose memory was never read (cuMemGetInfo) are left out. `series`:

@@ -16,23 +16,26 @@ namespace cuwarden {
 // Returns copies of the ledger's series for kinds of memory that the program asks for. A series is
 // the totals and the timeline of one kind of memory on one device. The series of the process's
 // resident memory (RSS), and those of implicit memory and of frameworks' blocks, are left out. In
-// the copies, counts and live bytes come from the second parameter, the exact sums over all groups
-// of allocations. A peak is never less than the live bytes.
-std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums&);
+// the copies, counts and live bytes come from `sums`, the exact sums over all groups of
+// allocations. A peak is never less than the live bytes.
+std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums& sums);
 
 // Returns an estimate of the device's free bytes: those of its last reading (cuMemGetInfo), less
 // the implicit memory that the driver has taken since, plus that which it has given back. Later
 // allocations and frees of the process also count, except in two cases: the process ended by
 // itself, or cuwarden's pool holds memory of the device. Changes by memory pools and by other
-// processes are not known. The second parameter is the result of all_series(): the totals of each
-// kind of memory on each device. The result means nothing if DeviceView::at is `never`.
-std::uint64_t free_bytes_now(const ledger::DeviceView&, const std::vector<ledger::SeriesView>&);
-// Calls the last parameter, with a row of the report, for each device that the process used. The
-// second parameter is the result of all_series(): the totals of each kind of memory on each device.
-void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>&, Put<model::Device>);
+// processes are not known. `series`: result of all_series(), the totals of each kind of memory on
+// each device. Returns the free bytes of the reading if the ledger lacks the figures for a
+// correction, or has impossible ones. The result means nothing if DeviceView::at is `never`.
+std::uint64_t free_bytes_now(const ledger::DeviceView&,
+                             const std::vector<ledger::SeriesView>& series);
+// Calls the last parameter, with a row of the report, for each device that the process used.
+// `series`: result of all_series(), the totals of each kind of memory on each device.
+void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
+                 Put<model::Device>);
 // Calls the last parameter, with a row of the report, for each kind of memory on each device: the
-// sums of its allocations over the run. The first parameter is the result of all_series().
-void put_totals(const std::vector<ledger::SeriesView>&, Put<model::Total>);
+// sums of its allocations over the run. `series`: result of all_series().
+void put_totals(const std::vector<ledger::SeriesView>& series, Put<model::Total>);
 // Calls the last parameter, with a row of the report, for each span of time of each series. A
 // series is a kind of memory on a device, the blocks that frameworks have handed out, or the
 // process's resident memory (RSS). Rows of host memory have no device. Implicit memory, such as
@@ -43,8 +46,9 @@ void put_timeline(const ledger::Reader&, Put<model::Bucket>);
 // were live on its device. Implicit memory (is_implicit()) has no rows. The stacks must have been
 // added to the CallFrames before.
 void put_peak_holders(const ledger::Reader&, const CallFrames&, Put<model::PeakHolder>);
-// Returns the report's part about cuwarden's own pool: sums over all devices of the memory that the
-// pool served, of rescued requests, of meshing, and of spilled allocations.
+// Returns the report's part about cuwarden's own pool: the memory that the pool served and holds,
+// rescued requests, meshing, and spilled allocations. The figures are sums over all devices; those
+// of the pool's memory include page-locked host memory.
 model::Pool pool_of(const ledger::Reader&);
 
 }  // namespace cuwarden

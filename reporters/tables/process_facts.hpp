@@ -44,12 +44,12 @@ void put_hooks(const ledger::Reader&, Put<model::HookCalls>);
 // look-ups by name the ledger has counted. Such a function makes the device read or write memory,
 // or is another version of a function that has a hook.
 void put_unhooked_lookups(const ledger::Reader&, Put<model::UnhookedLookup>);
-// Returns the cost of recording the process: number of recorded calls, time that cuwarden spent in
-// them, bytes of the ledger.
+// Returns the cost of recording the process: number of recorded calls, and bytes of the ledger. The
+// time is not measured: model::Overhead::shim_ns is 0 if no call was recorded, otherwise null.
 model::Overhead overhead_of(const ledger::ProcessView&);
 
 // Returns a sentence for each reason why allocations that hooks saw are missing from the report:
-// the ledger was full, or is damaged. Empty if there is none.
+// the ledger was full, could not grow or is damaged, or recording stopped. Empty if there is none.
 std::vector<std::string> record_reasons(const ledger::ProcessView&, const LedgerDamage&,
                                         const ReportOptions&);
 // Returns a sentence for each thing, apart from recording allocations, that cuwarden could not do,
@@ -67,10 +67,9 @@ std::string iso_8601(std::int64_t realtime_ns);
 std::string driver_package_version();
 
 // Returns a text that says why a ledger could not grow, such as "the system refused to open its
-// file (operation not permitted)". The first parameter is the operation that failed; `error`: its
-// errno. Null if the operation is `none`, or if `error` only means a lack of disk, memory or
-// descriptors.
-std::optional<std::string> refused_growth(ledger::GrowthOperation, int error);
+// file (operation not permitted)". `operation`: the operation that failed. `error`: its errno. Null
+// if the operation is `none`, or if `error` only means a lack of disk, memory or descriptors.
+std::optional<std::string> refused_growth(ledger::GrowthOperation operation, int error);
 // Returns the text of a CUDA version number, such as "13.0" for 13000. Empty if `version` is 0 or
 // less, which means an unknown version.
 std::string version_text(int version);

@@ -90,11 +90,11 @@ struct Fragmentation {
   std::uint64_t rounding_bytes = 0;
 };
 
-// Returns the bytes of the largest request that the driver could serve, in whole pages.
-// `free_bytes`: the device's free bytes. `memory_pool_idle_bytes`: unused bytes of memory pools
-// (CUmemoryPool), which count as free, because the driver takes them back for other requests.
-// `page`: bytes of a page, not 0. Two pages are subtracted, since the driver does not hand out a
-// device's last bytes.
+// Returns the bytes of the largest request that the driver could serve, in whole pages; 0 if it
+// could serve none. `free_bytes`: the device's free bytes. `memory_pool_idle_bytes`: unused bytes
+// of memory pools (CUmemoryPool), which count as free, because the driver takes them back for other
+// requests. `page`: bytes of a page, not 0. Two pages are subtracted, since the driver does not
+// hand out a device's last bytes.
 inline std::uint64_t largest_request(std::uint64_t free_bytes, std::uint64_t memory_pool_idle_bytes,
                                      std::uint64_t page) {
   const std::uint64_t there = free_bytes + memory_pool_idle_bytes;

@@ -45,13 +45,13 @@ struct WorstSlabs {
 };
 
 // Returns the slabs of each device, by CUDA ordinal, at the device's worst moment: when most memory
-// was locked in slabs. The second parameter is the result of find_fragmentation() for this ledger.
-// A device is left out if no memory of it was ever locked. It is also left out if its slabs could
-// not be counted: the driver cuts slabs in another way than the process assumed, or there were too
-// many. Then a sentence is added to `reasons` if 64 MiB or more were locked.
-std::map<std::int32_t, WorstSlabs> find_worst_slabs(const ledger::Reader&,
-                                                    const std::map<std::int32_t, Fragmentation>&,
-                                                    std::vector<std::string>& reasons);
+// was locked in slabs. `fragmentations`: result of find_fragmentation() for this ledger. A device
+// is left out if no memory of it was ever locked. It is also left out if its slabs could not be
+// counted: the driver cuts slabs in another way than the process assumed, or there were too many.
+// Then a sentence is added to `reasons` if 64 MiB or more were locked.
+std::map<std::int32_t, WorstSlabs> find_worst_slabs(
+    const ledger::Reader&, const std::map<std::int32_t, Fragmentation>& fragmentations,
+    std::vector<std::string>& reasons);
 
 // Adds the call stacks of all WorstSlabs::holders() (the groups of allocations that locked most
 // memory in slabs) to the CallFrames.
