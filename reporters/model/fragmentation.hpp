@@ -20,7 +20,8 @@ struct Fragmentation {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Moment at which the device was read for mempool_idle_bytes, largest_request_bytes and
   // excess_bytes. "exit": while the process ended. "last_call": at the last CUDA call at which
-  // cuwarden read the device, which may be long before the end. Null: the device was never read.
+  // cuwarden read the device, which may be long before the end. Null: the device was never read, or
+  // the report is older than this field.
   Text at;
   // Number of slabs (the driver's 2 MiB pages of small requests) in which at least one allocation
   // is live at the process's end.
@@ -30,10 +31,10 @@ struct Fragmentation {
   Figure slab_locked_bytes;
   Figure rounding_bytes;  // bytes that rounding adds to requests that are live at the process's end
   // Unused bytes of memory pools (CUmemoryPool) and graphs at the last reading of the device. Null:
-  // unknown, or the device was never read.
+  // unknown, the device was never read, or the report is older than this field.
   Figure mempool_idle_bytes;
-  // Bytes of the largest request that the driver could serve with whole pages at the last reading
-  // of the device. Null: unknown, or the device was never read.
+  // Bytes of the largest request that the driver could serve with whole pages, by
+  // Device::free_bytes and mempool_idle_bytes. Null: unknown, or the device was never read.
   Figure largest_request_bytes;
   // Size of a page, the unit in which the driver takes memory from the device. Derived from the
   // addresses of live allocations; 2 MiB if they do not show it. Null: the report is older than
@@ -43,11 +44,11 @@ struct Fragmentation {
   // allocations; 512 if they do not show it. Null: the report is older than this field.
   Figure step_bytes;
   // Bytes of the largest live allocation that shares its page (of page_bytes) with another one.
-  // Null: no two allocations share a page.
+  // Null: no two allocations share a page, or the report is older than this field.
   Figure largest_piece_bytes;
   // Bytes by which the sum of the device's items in the table `accounts` (without `unexplained`)
-  // exceeds its used bytes at the last reading (cuMemGetInfo); 0: it does not. Null: the device was
-  // never read.
+  // exceeds Device::used_bytes; 0: it does not. Null: the device was never read, or the report is
+  // older than this field.
   Figure excess_bytes;
   CUWARDEN_FIELDS(device, at, slab_count, slab_locked_bytes, rounding_bytes, mempool_idle_bytes,
                   largest_request_bytes, page_bytes, step_bytes, largest_piece_bytes, excess_bytes)
@@ -115,10 +116,10 @@ struct WorstFragmentation {
   Figure rounding_bytes;
   // Number of live allocations whose addresses showed, at WorstSlabHolder::time_ns, that
   // allocations share pages as expected of slabs. 0: no address showed it, so the other figures
-  // rest on an assumption.
+  // rest on an assumption. Null: the report is older than this field.
   Figure pieces_seen;
-  // Unused bytes of memory pools (CUmemoryPool) and graphs at read_ns. Null: unknown, or read_ns is
-  // null.
+  // Unused bytes of memory pools (CUmemoryPool) and graphs at read_ns. Null: unknown, read_ns is
+  // null, or the report is older than this field.
   Figure mempool_idle_bytes;
   // Bytes of the largest request that could have been served at read_ns. Null: read_ns is null.
   Figure largest_request_bytes;
@@ -151,9 +152,11 @@ struct WorstSlabHolder {
   // Unused bytes of slabs at time_ns that could not go back to the device because of this stack's
   // live allocations. The unused bytes of a slab are divided equally among its live allocations.
   Figure locked_bytes;
-  // Time at which the stack's allocations were counted, in ns since the process's start.
+  // Time at which the stack's allocations were counted, in ns since the process's start. Null: the
+  // report is older than this field.
   Figure time_ns;
   // Sum of locked_bytes over all stacks on the device at time_ns, also those that have no row.
+  // Null: the report is older than this field.
   Figure of_locked_bytes;
   CUWARDEN_FIELDS(device, stack, count, bytes, locked_bytes, time_ns, of_locked_bytes)
   CUWARDEN_MAY_LACK(time_ns, of_locked_bytes)

@@ -43,8 +43,8 @@ struct FrameworkSite {
   std::string framework;  // name of the framework, such as "PyTorch"
   MaybeId device;         // CUDA ordinal of the device; null for host memory
   // Name of this row that is the same in two builds, in two runs and on two machines: 16
-  // hexadecimal digits, a hash of the framework's function and the frames of the stack. Null: the
-  // report is older than this field.
+  // hexadecimal digits, a hash of the framework's name, and of the functions and modules of the
+  // stack's frames. Null: the report is older than this field.
   Text fingerprint;
   // Line of the program's own code that asked for the blocks, such as
   // "/home/u/train.py:41 in step". Null: unknown.

@@ -40,8 +40,9 @@ struct Growth {
   // Bytes of the live allocations that were made after the first quarter of the time from first_ns
   // to end_ns.
   std::uint64_t later_bytes = 0;
-  // longest_life_ns: longest life of the call stack's freed allocations, in ns. frees: number of
-  // these allocations. 0: none was freed.
+  // longest_life_ns: longest life of the call stack's freed allocations in ns, as LongestLife::ns()
+  // returns it: rounded up, and without frees shortly before the end. frees: number of all freed
+  // allocations of the call stack. 0: none was freed.
   std::uint64_t longest_life_ns = 0, frees = 0;
   // True if growth is judged by `by_quarter` alone, not by `survivors`: numbers of steps are used
   // in place of times, or the times are known by quarters only.

@@ -11,12 +11,13 @@ namespace cuwarden::model {
 
 // An incident: a request that was refused for lack of memory, or a context that the device's
 // compute mode forbade. Later refusals of the same call stack, function, kind and device belong to
-// the same incident. The verdict is about the first refusal.
+// the same incident. The verdict is about the first refusal. Fields of CUWARDEN_MAY_LACK are also
+// null if the report is older than they are.
 struct Incident {
   Id id = 0;       // number of the incident, from 1, by which other tables name it
   Figure time_ns;  // time of the first refusal, in ns since the process's start
   Text api;        // CUDA function whose call was refused; null: unknown
-  Text kind;       // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  Text kind;       // kind of memory, such as "device" or "pinned" (Kind)
   // "memory" for allocations; otherwise the thing that needed memory, such as "context", "module"
   // or "launch".
   Text asked_for;
@@ -102,7 +103,7 @@ struct RungLeftOut {
 struct IncidentHolder {
   Id incident = 0;   // id of the refused request in the table `incidents`
   MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
-  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  std::string kind;  // kind of memory, such as "device" or "pinned" (Kind)
   // Number and bytes of the stack's allocations of `kind` that were live at the refusal.
   Figure count, bytes;
   // Rate at which the bytes of these live allocations grew before the refusal, in bytes per minute;

@@ -1,6 +1,6 @@
 // Tables of the report about how much memory there is and was, and what holds it.
 // report.schema.json describes each field. A `device` is a CUDA ordinal, null for host memory; a
-// `kind` is a name of core/kind.hpp.
+// `kind` is a name of runtime_hooks/core/kind.hpp.
 #pragma once
 
 #include <array>
@@ -21,11 +21,10 @@ struct Device {
   // "last_call" (at the last CUDA call at which cuwarden read the device). Null: the device was
   // never read; time_ns, total_bytes, used_bytes and free_bytes are then null, too.
   Text at;
-  Figure time_ns;      // time of the device's last reading, in ns since the process's start
+  Figure time_ns;      // time of the last reading, in ns since the process's start; null: unknown
   Figure total_bytes;  // size of the device; null: never read
   Figure used_bytes;   // bytes used by all processes on the device (total - free); null: never read
-  // Free bytes at the device's last reading, less the bytes that the process took afterwards, plus
-  // the bytes that it gave back afterwards. Null: the device was never read.
+  // Free bytes at the last reading, corrected as by free_bytes_now(); null: never read.
   Figure free_bytes;
   // Name of the kernel that needs local_memory_kernel_thread_bytes for each thread. Null: there is
   // no such kernel, or its name is unknown.
@@ -39,12 +38,12 @@ struct Device {
   CUWARDEN_MAY_LACK(uuid, time_ns, local_memory_kernel, local_memory_kernel_thread_bytes)
 };
 
-// A part of a device's used bytes. The parts of one reading of the device add up to its used bytes.
-// The part `unexplained` is the rest; it may be below 0 if live memory grew after the reading.
+// A part of a device's used bytes, at the process's end or at a refused request. The parts add up
+// to the used bytes. The rest, `unexplained`, is below 0 if live memory grew after the reading.
 struct AccountItem {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Id in the table `incidents` of the refused request at which the device was read for this part.
-  // Null: the part is of the device's last reading.
+  // Id in the table `incidents` of the refused request at which the part was found. Null: the part
+  // is of the process's end, where the used bytes are Device::used_bytes.
   MaybeId incident;
   std::string item;    // name of the part, such as "live_device", "context" or "slab_waste"
   SignedFigure bytes;  // bytes of the part; below 0 only for `unexplained`
@@ -85,7 +84,7 @@ struct DeviceProcess {
 
 // Sums over the whole run of all allocations of one kind on one device.
 struct Total {
-  std::string kind;               // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  std::string kind;               // kind of memory, such as "device" or "pinned"
   MaybeId device;                 // CUDA ordinal of the device; null for host memory
   Figure allocations;             // number of allocations of `kind` on `device`, freed or not
   Figure allocated_bytes;         // bytes of all allocations of `kind` on `device`, freed or not
@@ -130,12 +129,12 @@ struct LeakGroup {
   // the stack's frames. Groups that differ only in lines, offsets or devices have equal
   // fingerprints. Null: the report is older than this field.
   Text fingerprint;
-  // Line of the program's own code that led to the allocations: the innermost frame of the stack
-  // whose Frame::library is null, such as "/home/u/train.py:41 in step". If there is none, the
-  // innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
+  // Line of the program's own code that led to the allocations, such as "/home/u/train.py:41 in
+  // step". If all frames have a Frame::library, an operation of PyTorch's backward pass, or else
+  // the innermost frame outside CUDA's libraries. Null: no stack, or all frames are CUDA's.
   Text where;
   MaybeId stack;        // id of the call stack in the table `stacks`; null: no stack was recorded
-  std::string kind;     // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  std::string kind;     // kind of memory, such as "device" or "pinned"
   Text api;             // CUDA function that the program called for the allocations; null: unknown
   MaybeId device;       // CUDA ordinal of the device; null for host memory
   Figure count, bytes;  // number of allocations that were not freed; their bytes
@@ -189,7 +188,7 @@ struct LeakGroup {
   bool suppressed = false;  // true if a suppression (a rule of the user's) excludes the group
   Text example_address;     // address, in hexadecimal, of one of the group's live allocations
   // Number of handles of virtual memory (cuMemCreate) that are neither released nor mapped. Null:
-  // another kind of memory, the end of a context released the group, or an older report.
+  // unknown, another kind of memory, the end of a context released the group, or an older report.
   Figure unmapped_count;
   CUWARDEN_FIELDS(fingerprint, where, stack, kind, api, device, count, bytes, first_ns, last_ns,
                   module, allocations, growth, survivors, last_survivor_ns, first_step,
@@ -224,7 +223,8 @@ struct Suppression {
   CUWARDEN_FIELDS(pattern, groups, count, bytes)
 };
 
-// The time until a device is full if its growing groups of allocations go on growing as before.
+// The time until a device is full if its growing groups of allocations go on growing as before. The
+// growth is reduced if the live bytes rose less (growth_of_devices()).
 struct Forecast {
   Id device = 0;  // CUDA ordinal of the device, from 0
   // Free bytes of the device, as in Device::free_bytes. If blocks that PyTorch hands out grow, the
@@ -358,8 +358,8 @@ struct Bucket {
   Figure time_ns;   // start of the span of time, in ns since the process's start
   Figure width_ns;  // length of the span of time in ns
   MaybeId device;   // CUDA ordinal of the device; null for host memory
-  // Kind of memory, such as "device" (core/kind.hpp), or "host_rss" for the process's resident
-  // memory. Bytes of "framework_block" lie in memory of other kinds and count there, too.
+  // Kind of memory, such as "device", or "host_rss" for the process's resident memory. Bytes of
+  // "framework_block" lie in memory of other kinds and count there, too.
   std::string kind;
   Figure max_bytes;   // most bytes of `kind` live on `device` at one time in the span of time
   Figure last_bytes;  // live bytes of `kind` on `device` at the end of the span of time
@@ -371,7 +371,7 @@ struct Bucket {
 // on a device. The figures may be of a nearby moment with slightly fewer live bytes.
 struct PeakHolder {
   MaybeId device;    // CUDA ordinal of the device; null for host memory
-  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  std::string kind;  // kind of memory, such as "device" or "pinned"
   MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded
   // Number and bytes of this stack's allocations of `kind` on `device` that were live at the peak.
   Figure count, bytes;
@@ -387,7 +387,7 @@ struct PeakHolder {
 // A call stack that allocated many bytes of a kind on a device over the whole run, freed or not.
 // The report has the 200 rows with the most bytes.
 struct AllocationSite {
-  std::string kind;  // kind of memory, such as "device" or "pinned" (core/kind.hpp)
+  std::string kind;  // kind of memory, such as "device" or "pinned"
   Text api;          // CUDA function that the program called for the allocations; null: unknown
   MaybeId device;    // CUDA ordinal of the device; null for host memory
   MaybeId stack;     // id of the call stack in the table `stacks`; null: no stack was recorded

@@ -43,8 +43,9 @@ struct MergedProcess {
   std::vector<std::string> devices;
   // Sum of the peaks (most live bytes at a time) of each kind of memory on each device.
   Figure peak_bytes;
-  // Number and bytes of the process's leaked allocations. If the process still ran when its report
-  // was made: number and bytes of all its live allocations. Null: unknown.
+  // Number and bytes of the process's leaked allocations; only of those of one module if the user
+  // asked for that (Merger). If the process still ran when its report was made: number and bytes of
+  // its live allocations. Null: unknown.
   Figure leak_count, leak_bytes;
   // First reason why leaks of the process may be missing; null: there is none.
   Text doubt;
@@ -154,7 +155,7 @@ struct MergedLeak {
   Id id = 0;  // number of the leak, from 1, by which other tables name it
   // name that the leak has in all processes: 16 hexadecimal digits, a hash
   std::string fingerprint;
-  std::string kind;  // kind of memory, such as "device" (core/kind.hpp)
+  std::string kind;  // kind of memory, such as "device" (Kind)
   // CUDA function that the program called for the allocations; for blocks of a framework: the
   // framework's name. Null: unknown.
   Text api;
@@ -169,7 +170,7 @@ struct MergedLeak {
   Figure lost_count, lost_bytes, unknown_count, unknown_bytes;
   Figure processes;  // number of processes that have the leak
   // Least, median and most bytes of the leak in a process that has the leak. Of two medians, the
-  // larger one counts.
+  // larger one counts. Null: the bytes of some process are unknown.
   Figure least_bytes, median_bytes, most_bytes;
   // Id in the table `processes` of the process with the most bytes of the leak, if they are at
   // least twice the median of three processes or more. Null: no process stands out.

@@ -30,8 +30,9 @@ struct Tool {
   CUWARDEN_MAY_LACK(name, version)
 };
 
-// The process that the report is about. All fields but driver_package_version come from its ledger
-// file.
+// The process that the report is about. The fields come from its ledger file, except
+// driver_package_version. The maker of the report adds facts about the end that the ledger lacks,
+// such as the signal.
 struct Process {
   // Process ids of the process and of its parent, in the process's pid namespace. `parent` is 0 if
   // the parent is in another namespace. Null: the report does not say.
@@ -102,7 +103,7 @@ struct Setting {
 };
 
 // An environment variable of the process. The report keeps CUWARDEN_*, CUDA_* and NVIDIA_*, and the
-// variables of schedulers and launchers that core/job.hpp lists.
+// variables of schedulers and launchers that runtime_hooks/core/job.hpp lists.
 struct Variable {
   std::string name;  // name of the environment variable
   Text value;        // value of the environment variable when the process began
@@ -132,8 +133,9 @@ struct Overhead {
   // Number of calls of hooked CUDA functions. Of functions that launch kernels, only the first
   // launch of each kernel counts.
   Figure recorded_calls;
-  // Time that cuwarden's own work took in calls of hooked CUDA functions, in nanoseconds, estimated
-  // from samples. Null: no sample was taken.
+  // Time that cuwarden's own work took in calls of hooked CUDA functions, in nanoseconds; 0 if
+  // there were no such calls. Otherwise null, since the time is not measured; reports of earlier
+  // versions may have an estimate.
   Figure shim_ns;
   Figure ledger_bytes;  // bytes that the process's ledger file uses
   CUWARDEN_FIELDS(recorded_calls, shim_ns, ledger_bytes)

@@ -10,11 +10,12 @@
 namespace cuwarden {
 
 // Removes from a report the host, command line, folders of paths, environment variables, job id,
-// CUDA_VISIBLE_DEVICES, device UUIDs and programs of other processes. The path of the memory cgroup
-// becomes "/". In file names and sentences, the host's name becomes "host", and names of users
-// become "user". Users are known by paths below home folders. Sets the report's field `redacted` to
-// true. Returns what redacted_text() returns for `text` before the report is changed. `told`: is
-// called now and then with the number of the report's rows that are done, and that of all.
+// CUDA_VISIBLE_DEVICES and device UUIDs. Of other processes, only pids, bytes and states stay. The
+// path of the memory cgroup becomes "/". In file names and sentences, the host's name becomes
+// "host", and names of users become "user". Users are known by paths below home folders. Sets the
+// report's field `redacted` to true. Returns what redacted_text() returns for `text` before the
+// report is changed. `told`: is called now and then with the number of the report's rows that are
+// done, and that of all.
 std::string redact(
     model::Report& report, std::string text = {}, Told told = [](std::size_t, std::size_t) {});
 

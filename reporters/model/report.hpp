@@ -28,7 +28,8 @@ struct Report {
   std::optional<Completeness> records, names;
   bool redacted = false;  // true if redact() has taken out host, user, folders and environment
   Process process;        // description of the process that the report is about
-  // Memory cgroup of the process; null: unknown, or the cgroup is gone.
+  // Memory cgroup of the process. Null: unknown, the cgroup is gone, the process ran on another
+  // machine or before the last boot, or the report is older than this field.
   std::optional<MemoryCgroup> memory_cgroup;
   Job job;  // batch job that the process belongs to; all fields null: none is known
   std::vector<Setting> settings;      // cuwarden's settings that were in force in the process
@@ -36,13 +37,13 @@ struct Report {
   // Statement that the hooks saw all CUDA calls of the process, or why not.
   Completeness coverage;
   std::vector<HookCalls> hooks;  // hooked CUDA functions that the program called
-  // Versions of hooked functions that the program looked up by name and that have no hook.
+  // Functions without a hook that the program looked up by name: those that make the device read or
+  // write memory, and other versions of hooked functions.
   std::vector<UnhookedLookup> unhooked_lookups;
   std::vector<Device> devices;  // CUDA devices that the process used
-  // Parts of each device's used bytes, at the last reading of the device (cuMemGetInfo) and at
-  // refused requests.
+  // Parts of each device's used bytes, at the end of the process and at refused requests.
   std::vector<AccountItem> accounts;
-  std::vector<DeviceProcess> device_processes;  // other processes that held memory of devices
+  std::vector<DeviceProcess> device_processes;  // other processes that used devices
   std::vector<Total> totals;  // sums of all allocations by kind of memory and device
   Leaks leaks;                // sums of the table leak_groups
   // Search for pointers to live allocations. Null: no search was made, or the report is older than
