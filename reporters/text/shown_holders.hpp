@@ -9,8 +9,8 @@
 
 namespace cuwarden {
 
-// Returns the number of call stacks that a list of `count` holders shows. `top`: most rows that the
-// user asked for (TextOptions::top); 0: all.
+// Returns the number of call stacks that a list of `count` holders shows: at most three, and at
+// most `top`, the rows that the user asked for (TextOptions::top). If `top` is 0, all are shown.
 std::size_t shown_holders(std::size_t count, std::size_t top);
 
 // Adds a line about the holders that a list leaves out: "… 4 more holders, 2.3 GiB (--top 0 shows

@@ -18,8 +18,10 @@ void add_incident_words(const IndexedReport&, const model::Incident&, bool is_he
 
 // Adds a section to `text` about the report's refused requests: their causes, proofs and advice,
 // the attempts to serve them, and the call stacks that held most memory when they were refused.
-// `of_headline`: id of the incident whose cause and advice the report's headline has; null: none. A
-// line counts the call stacks that are left out; the option `top` of 0 shows all.
+// At most five incidents that failed are shown, besides that of the headline, and a line counts the
+// others. Requests that were served when the program repeated them are only counted. `of_headline`:
+// id of the incident whose cause and advice the report's headline has; null: none. A line counts
+// the call stacks that are left out; the option `top` of 0 shows all.
 void add_incidents(const IndexedReport&, model::MaybeId of_headline, const TextOptions&,
                    const Style&, std::string& text);
 

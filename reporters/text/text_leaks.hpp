@@ -16,8 +16,9 @@ namespace cuwarden {
 void add_leak_words(const IndexedReport&, const model::LeakGroup&, const Style&, std::string& text);
 
 // Adds lines to `text` about all memory that was not freed: one with its sum, or one that says that
-// there is none. A further line follows if memory is lost, and one if the search for pointers was
-// incomplete. `done`: as for is_only_alive_at_exit().
+// there is none. If there is some, further lines may follow: one if is_only_alive_at_exit() is
+// true, one if memory is lost, and one if the search for pointers was incomplete. `done`: as for
+// is_only_alive_at_exit().
 void add_leaks_headline(
     const IndexedReport&, const Style&, std::string& text, RowDone done = [] {});
 

@@ -19,9 +19,12 @@ inline constexpr std::uint64_t least_share = 50;
 // that have more than 22 columns lack the word "memory". An unknown item is returned as it is.
 std::string account_item_words(const std::string& item);
 
-// Adds lines with bars to `text`: one for each part of each device's memory at the device's last
-// reading (cuMemGetInfo), such as live allocations, contexts and free memory. Devices that were
-// never read are left out.
+// Adds a part to `text` for each device: a heading, and a line with a bar for each part of its
+// memory, such as live allocations, contexts and free memory. Live and implicit bytes are those at
+// the end of the process. Free bytes are those of the device's last reading (cuMemGetInfo),
+// corrected by later changes (Device::free_bytes). Parts of 0 bytes or less are left out. Lines
+// without bars may follow, such as one about parts that add up to more than is in use. Devices that
+// were never read are left out.
 void add_accounts(const IndexedReport&, const Style&, std::string& text);
 
 // Adds a section to `text` about frameworks (such as PyTorch) that take memory from CUDA and hand

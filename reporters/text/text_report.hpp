@@ -17,7 +17,9 @@ enum class GroupBy : std::uint8_t { stack, module, api, kind };
 // Options of `cuwarden report` that choose what the text shows.
 struct TextOptions {
   GroupBy by = GroupBy::stack;  // property by which leaks are put together
-  std::size_t top = 10;         // most rows of leaks that are shown; 0: all
+  // Most rows that are shown of leaks, and of live blocks of frameworks; 0: all. Lists of holders
+  // of memory show three at most, unless `top` is 0.
+  std::size_t top = 10;
   // Call stacks with fewer leaked bytes than this are left out; 0: none is left out.
   std::uint64_t min_bytes = 0;
   std::string module;   // text; only leaks of modules whose path contains it are shown; empty: all

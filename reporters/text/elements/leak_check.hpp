@@ -26,10 +26,10 @@ struct LeakCheck {
 LeakCheck check_leaks(const IndexedReport&, const std::string& module);
 
 // Returns the reason why the report's table `leak_groups` lists fewer leaks than check_leaks() has
-// counted; null if it lists all. `module`: the text that was given to check_leaks(). The last
-// parameter is its result.
+// counted; null if it lists all. `module`: the text that was given to check_leaks(). `check`: its
+// result.
 std::optional<std::string> unlisted_leaks(const IndexedReport&, const std::string& module,
-                                          const LeakCheck&);
+                                          const LeakCheck& check);
 
 // True if `text` is a part of the path of a module that led to the leak. This is the module that
 // called CUDA, or the innermost one of the program's own code (calling_module()). False if neither

@@ -124,17 +124,19 @@ std::vector<Row> merged_rows(
 }
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in this
-// style of the text report are merged if these are equal, too: their kind, device, function and
-// module, the library that asked for the memory, and whether they grow. Memory that a library keeps
-// for itself (is_kept_by_library()) is merged only if all frames of the stacks are equal. Memory
-// that the end of a context released, and suppressed leaks, are left out. `done`: is called for
-// each row of the table `leak_groups` that is not left out.
+// style of the text report are merged if their kind, device, function and module are equal, too.
+// Unless the style shows full stacks, they must also agree in the library that asked for the
+// memory, and in whether they grow. Then memory that a library keeps for itself
+// (is_kept_by_library()) is merged only if all frames of the stacks are equal, whether it grows or
+// not. Memory that the end of a context released, and suppressed leaks, are left out. `done`: is
+// called for each row of the table `leak_groups` that is not left out.
 std::vector<model::LeakGroup> merged_leaks(
     const IndexedReport&, const Style&, RowDone done = [] {});
 
 // Returns the blocks that frameworks have handed out and not got back, in the form of leaks. The
 // field `api` has the framework's name. Growing rows come first, then the largest ones. Rows whose
-// stacks look alike in this style of the text report are merged.
+// stacks look alike in this style of the text report are merged if their framework, device and
+// growth are equal, too.
 std::vector<model::LeakGroup> merged_blocks(const IndexedReport&, const Style&);
 
 }  // namespace cuwarden

@@ -16,15 +16,18 @@ namespace cuwarden {
 // Frames of a call stack, innermost first. They belong to the report; none is null.
 using StackFrames = std::vector<const model::Frame*>;
 
-// A frame in words: where its code is, and the function that the code belongs to.
+// A frame in words. `location`: source file and line, or else module and offset, or else the code's
+// address, or "unknown code"; empty if only the function is known. `function`: empty if it is
+// unknown; " (inlined)" is added to that of an inlined frame.
 struct FrameWords {
-  std::string location, function;  // function: empty if it is unknown
+  std::string location, function;
 };
 
 // A line about frames of a stack: about one frame in words, or about several that it counts.
 struct DrawnLine {
   std::size_t first, end;  // indices of the line's frames: from `first` to the one before `end`
-  // Number of lines above whose frames the line's frames repeat; 0: frames of a library.
+  // Number of lines above whose frames the line's frames repeat. 0: the line repeats none; it is
+  // about one frame, or counts frames of a library.
   std::size_t repeated = 0;
   // Number of times that the line's frames repeat those of the lines above.
   std::size_t times = 0;
@@ -35,8 +38,7 @@ struct DrawnLine {
 // Returns the stack's frames that the report has.
 StackFrames frames_of(const IndexedReport&, const model::Stack&);
 
-// Returns the frame with its names, in the form that other functions judge. The texts belong to the
-// report.
+// Returns the frame with its names, as users_frame() takes it. The texts belong to the report.
 NamedFrame named(const IndexedReport&, const model::Frame&);
 
 // Returns the frame that a person would name for the call (users_frame()); null if there is none.
@@ -58,7 +60,8 @@ std::vector<DrawnLine> lines_of_frames(const StackFrames&, const Style&);
 std::vector<DrawnLine> without_repetitions(const std::vector<DrawnLine>&, std::size_t most_lines,
                                            FunctionRef<bool(std::size_t, std::size_t)> look_alike);
 
-// Returns the frame's words: file and line, or else module and offset, or else the code's address.
+// Returns the frame in words. Unless the style shows full stacks, the source file has one folder,
+// and long names are cut.
 FrameWords words_of(const IndexedReport&, const model::Frame&, const Style&);
 
 // Returns a line about the frame, without indentation and line feed. The location is filled with
@@ -72,8 +75,8 @@ std::string counting_line(const IndexedReport&, const StackFrames&, const DrawnL
 // Cache::insert".
 std::string location_line(const IndexedReport&, const model::Frame&);
 
-// Returns the reason why the outer frames of a truncated stack are missing. The setting is the
-// reason only if the stack has as many frames as it allows.
+// Returns the reason why the outer frames of a truncated stack are missing. The setting
+// CUWARDEN_STACK_DEPTH is the reason only if the stack has as many frames as the setting allows.
 const char* why_cut(const IndexedReport&, const model::Stack&);
 
 }  // namespace cuwarden

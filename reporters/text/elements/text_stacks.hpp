@@ -52,10 +52,10 @@ std::string at_calling_location(const IndexedReport&, model::MaybeId stack);
 // row, as in a recursion, a line behind their first occurrence counts the frames of the others.
 // `most_lines`: most lines of frames; a further line counts the rest. If the style shows full
 // stacks, each frame has a line with the whole path, and `most_lines` has no effect. A line "at
-// FILE:LINE in FUNCTION" comes first if no other line shows the frame that a person would name for
-// the call (users_frame()). It is left out, too, if that frame is the first one. A last line says
-// if outer frames were not recorded. If `stack` is null or unknown, or has no frames, the only line
-// says that no stack was recorded.
+// FILE:LINE in FUNCTION" about the frame that a person would name for the call (users_frame())
+// comes first, unless it is the first frame that is shown. A last line says if outer frames were
+// not recorded. If `stack` is null or unknown, or has no frames, the only line says that no stack
+// was recorded.
 void add_stack(const IndexedReport&, model::MaybeId stack, std::size_t most_lines, const Style&,
                std::string& text);
 

@@ -23,7 +23,7 @@ struct Headline {
   // Text that follows the title without a blank of its own, such as " at 14:03:11: cudaMalloc of
   // 8.0 GiB failed".
   std::string sentence{};
-  std::string cause{};   // cause of the event in one sentence; empty: the sentence names it
+  std::string cause{};   // cause of the event; empty: `sentence` names it, or it is unknown
   std::string advice{};  // remedy, for the user; empty: there is none, or it is unknown
   // Row of the table `incidents` that the headline is about; null: it is about another event.
   model::MaybeId incident{};
