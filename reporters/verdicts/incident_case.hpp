@@ -109,12 +109,12 @@ std::optional<IncidentCase> case_of(const ledger::Reader&, const ledger::Inciden
 // facts that verdicts look at. It is made from the facts, the largest holders of memory, and the
 // other processes on the device. `names`: reader of this process's ledger, for stacks, modules and
 // names. `group`: group (stack, function, kind, device) to which the refused call belongs. Returns
-// null if the ledger does not have the group. The last parameter finds modules of stacks, and keeps
-// what it found.
+// null if the ledger does not have the group. `modules`: finds the modules of stacks, and keeps
+// them for further calls.
 std::optional<IncidentCase> case_of(const ledger::Reader& names, GroupId group,
                                     const ledger::IncidentFacts&,
                                     std::span<const ledger::IncidentHolding>,
-                                    const ledger::NamedProcesses&, StackModules&);
+                                    const ledger::NamedProcesses&, StackModules& modules);
 
 // True if the name of the device says that it is a MIG slice: a part of a physical GPU.
 bool is_slice(const ledger::DeviceView&) noexcept;
@@ -127,10 +127,9 @@ std::optional<std::uint64_t> free_bytes_of(const ledger::IncidentFacts&);
 bool is_integrated(const ledger::IncidentFacts&) noexcept;
 
 // Returns the used bytes of the refused request's device at the refusal, divided into items such as
-// live memory and contexts. The first parameter is the ordinal of this device. Null if host memory
-// was requested (no_device), or if the size or the free bytes of the device are unknown or
-// impossible.
-std::optional<Account> account_of(DeviceOrdinal, const ledger::IncidentFacts&);
+// live memory and contexts. `device`: ordinal of this device. Null if host memory was requested
+// (no_device), or if the size or the free bytes of the device are unknown or impossible.
+std::optional<Account> account_of(DeviceOrdinal device, const ledger::IncidentFacts&);
 // Returns the used bytes of the refused request's device at the refusal, divided into items such as
 // live memory and contexts. Null if host memory was requested, or if the size or the free bytes of
 // the device are unknown or impossible.

@@ -34,9 +34,9 @@ Finding(Proof, std::string) -> Finding<Proof>;
 std::string alternative_of_spilling(const Shortage&);
 
 // Returns the end of an advice on reserves: memory that libraries keep for themselves. It names the
-// largest reserves in the device (or host) memory that was asked for. For each it names the call
-// that gives the memory back, or the setting that limits it if there is no such call. Empty if no
-// reserve is large enough to matter.
+// two largest reserves, at most, in the device (or host) memory that was asked for. For each it
+// names the call that gives the memory back, or the setting that limits it if there is no such
+// call. Empty if no reserve is large enough to matter.
 std::string advice_on_reserves(const Shortage&);
 
 }  // namespace cuwarden::verdicts

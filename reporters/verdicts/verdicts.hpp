@@ -25,7 +25,7 @@ std::string_view verdict_name(Verdict) noexcept;
 // request has a list of the call stacks that held memory.
 enum class NamedHolders : std::uint8_t {
   none,          // no holder
-  own,           // the call stack of this process that held most; the headline names it
+  own,           // call stacks of this process; the headline names the first of top_holders()
   own_in_slabs,  // the call stack of this process that locks most memory in slabs; as `own`
   others,  // owners outside this process; in a job, the report says what this process is there
 };
