@@ -56,7 +56,8 @@ using LeaksByFingerprint = std::map<std::string, FingerprintedLeak>;
 
 // Returns lines for a file of suppressions (rules that exclude leaks) that suppress these leaks.
 // Each pattern has a comment with the leaks' size, and a line "leak:PATTERN". If the pattern would
-// suppress all leaks of the program, this line is commented out. Tensors have no line.
+// suppress all leaks of the program, this line is commented out. Tensors, and leaks whose call
+// stack is unknown, have no line.
 std::string suppression_lines(const LeaksByFingerprint&);
 
 // A leak of a report: a row of its table `leak_groups` or `framework_sites`. The texts belong to
@@ -66,7 +67,8 @@ struct LeakRow {
   std::string_view fingerprint, kind;
   std::string_view api;  // CUDA function that the program called, or framework; empty: unknown
   model::MaybeId stack;  // row of the table `stacks`; null: no stack was recorded
-  model::Figure count = 0, bytes = 0;  // number of allocations that were not freed; their bytes
+  // Number of allocations that were not freed, and their bytes; null: unknown.
+  model::Figure count = 0, bytes = 0;
   // lost: number and bytes of allocations to which no pointer was found. unknown: those for which
   // the search for pointers has no result. Null: unknown.
   model::Figure lost_count = 0, lost_bytes = 0, unknown_count = 0, unknown_bytes = 0;

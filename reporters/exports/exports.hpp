@@ -70,7 +70,8 @@ class CommonFile {
   }
 };
 // Type of the function of a format that is made from all reports together. The function returns a
-// file without reports; never null.
+// file without reports. Only exports::html() may return null: if cuwarden was built without the
+// page.
 using StartFile = std::unique_ptr<CommonFile>();
 
 // Declares the function of each format in exports.def, under the format's name.

@@ -22,12 +22,12 @@ std::string function_words(const IndexedReport&, const model::Frame&);
 std::string frame_words(const IndexedReport&, const model::Frame&);
 
 // Returns the frames of the stack in words, a line for each, innermost first. Returns
-// unrecorded_stack if the report has no such stack. The text is printable apart from its line
-// feeds.
+// unrecorded_stack if the report has no such stack, or no frames of it. If the stack is truncated,
+// unrecorded_frames is the last line. The text is printable apart from its line feeds.
 std::string stack_words(const IndexedReport&, model::MaybeId stack);
 
 // Returns words for the process of the report, such as "train.py, rank 3, pid 4711 on node-7".
-// Unknown parts are left out. The text is printable.
+// Unknown parts are left out; an unknown program is "unknown program". The text is printable.
 std::string words_of_process(const model::Report&);
 
 }  // namespace cuwarden

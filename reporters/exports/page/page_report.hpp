@@ -1,5 +1,6 @@
-// The tables of one report in the form that the page reads: a list for each column, times in
-// microseconds since the process's start, and stacks as numbers in the tables of the page.
+// The tables of one report in the form that the page reads: a list for each column, and stacks as
+// numbers in the tables of the page. Times are in microseconds since the process's start, those of
+// the table `groups` in milliseconds.
 #pragma once
 
 #include <cstddef>

@@ -10,10 +10,10 @@
 namespace cuwarden {
 
 // Returns a JSON list of notices about the report, the most important one first. A notice is an
-// object. `tone`: "bad", "warning", "good" or "plain". `title`: the sentence. `lines`: further
-// lines. If they are known, `stack`: number of a call stack in the page's table, and `incident`: id
-// of a refused request. `done`: is called for each row, at most passes_of_summary times as often as
-// the table `leak_groups` has rows.
+// object. `tone`: "bad", "warning", "good", "plain", or "leak" for a group of the leaks. `title`:
+// the sentence. `lines`: further lines. `stack`: number of a call stack in the page's table; 0:
+// none. `incident`: id of a refused request; null: none. `done`: is called for each row, at most
+// passes_of_summary times as often as the table `leak_groups` has rows.
 std::string page_summary(const IndexedReport&, StacksOfReport&, RowDone done);
 inline constexpr std::size_t passes_of_summary = 8;
 
