@@ -14,9 +14,9 @@ inline constexpr std::size_t shortest_name_limit = 143;
 // Number of bytes that a file name may have on most file systems.
 inline constexpr std::size_t usual_name_limit = 255;
 
-// Returns the offset of a file name's ending, such as ".json": the offset of the last dot that has
-// a letter of ASCII anywhere behind it. Returns the name's size if there is no ending. A dot at the
-// name's beginning begins an ending only in ".json"; otherwise it hides the file.
+// Returns the offset of a file name's ending, such as ".json": the offset of the last dot, if a
+// letter of ASCII stands anywhere behind it. Returns the name's size if there is no ending. A dot
+// at the name's beginning begins an ending only in ".json"; otherwise it hides the file.
 std::size_t ending_of(std::string_view name) noexcept;
 
 // Returns the file name with a number before its ending: "ci.json" and 2 become "ci.2.json". If

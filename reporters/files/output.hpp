@@ -1,6 +1,6 @@
-// Buffered output to a file descriptor. SIGXFSZ is never raised: before each write the limit on
-// file sizes (ulimit -f) is checked, and a write that would pass the limit fails with EFBIG
-// instead. After a failure later writes do nothing.
+// Buffered output to a file descriptor. SIGXFSZ is never raised for a file that is empty at first:
+// before each write the limit on file sizes (ulimit -f) is checked, and a write that would pass the
+// limit fails with EFBIG instead. After a failure later writes do nothing.
 #pragma once
 
 #include <sys/stat.h>

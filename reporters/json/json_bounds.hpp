@@ -17,8 +17,8 @@ namespace cuwarden {
 // million stacks takes half as much.
 inline constexpr std::uint64_t largest_tree = std::uint64_t{4} << 30;
 
-// Number of objects in each list of a JSON object, by the list's name. For a report: number of rows
-// in each table.
+// Number of objects in each list that is a property of a JSON object, by the property's name; 0 for
+// properties that are no lists. For a report: number of rows in each table.
 using RowsOfTables = std::map<std::string, std::size_t, std::less<>>;
 
 // The reason why a JSON text cannot be parsed into a tree safely.
@@ -34,9 +34,9 @@ struct WrongOutline {
 // reason if there is none. A safe text is a valid JSON object of at most 16 levels. At most 1000 of
 // its lists lie directly in lists, and each object has at most 1000 properties. Its tree takes at
 // most about `most_memory` bytes.
-// `read`: is called now and then with the number of bytes that were read so far. `rows`: if not
-// null, is set to the numbers of objects in the lists of `json`; meaningless if the text is not
-// safe.
+// `read`: is called after each MiB, with the number of bytes that were read so far. `rows`: if not
+// null, is set to the numbers of objects in the lists that are properties of `json` itself, not of
+// objects in it; unchanged if the text is not safe.
 WrongOutline wrong_outline(
     std::string_view json, std::uint64_t most_memory = largest_tree,
     FunctionRef<void(std::size_t bytes)> read = [](std::size_t) {}, RowsOfTables* rows = nullptr);

@@ -36,8 +36,8 @@ std::optional<model::Report> load_report(const std::string& path, std::string& e
 // if the parsed JSON would take more memory than largest_tree. `json`: if not null, is set to the
 // parsed JSON, also with properties that model::Report does not have; stays as it is after a
 // failure. `read`: is called now and then with the number of bytes that were read so far and that
-// of all; parsing goes on after all bytes were read. If an old report lacks `library` of frames and
-// `where` of groups, they are filled in (label_old_report()).
+// of all; parsing goes on after all bytes were read. Fields that an old report lacks, such as
+// `library` of frames and `fingerprint` of groups, are filled in (label_old_report()).
 std::optional<model::Report> parse_report(
     std::string_view content, const std::string& path, std::string& error, Json* json = nullptr,
     ReadBytes read = [](std::size_t, std::size_t) {});
