@@ -22,10 +22,10 @@ class Fingerprints {
   // is the kind of memory, a space and the CUDA function. Then come lines for frames of the call
   // stack, innermost first: "libcache.so Cache::insert". A line feed separates lines.
   //
-  // Frames of CUDA, of the system's libraries and of Python's interpreter have no line, unless
-  // there are no others. A line has no offset, line number, folder, version of a file, template
-  // argument or parameter. A frame without a known function gives the module alone. Consecutive
-  // equal lines are one, so that the depth of a recursion has no effect.
+  // Frames of CUDA, of the system's libraries, of libffi and of Python's interpreter have no line,
+  // nor has `_start`, unless there are no others. A line has no offset, line number, folder,
+  // version of a file, template argument or parameter. A frame without a known function gives the
+  // module alone. Consecutive equal lines are one, so that the depth of a recursion has no effect.
   //
   // `kind`: kind of memory, such as "device". `api`: CUDA function that the program called; empty:
   // unknown. `frames`: the call stack, innermost first. The object keeps the addresses of the

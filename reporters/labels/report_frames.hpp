@@ -9,8 +9,9 @@
 
 namespace cuwarden {
 
-// Returns the report's frame with its names, in the form that other functions judge. `module_path`:
-// path of the file of its module; empty: it has none. The texts belong to the arguments.
+// Returns the report's frame with its names, as users_frame() and KnownLibraries take it.
+// `module_path`: path of the file of its module; empty: it has none. The texts belong to the
+// arguments.
 NamedFrame named_frame(const model::Frame&, std::string_view module_path);
 
 // Sets all fields that follow from the names of the report's frames: the library of each frame, and

@@ -18,8 +18,9 @@ inline constexpr std::size_t most_suppression_bytes = std::size_t{1} << 20;
 
 // Reads the text of a file of suppressions, with a rule in each line: "leak:PATTERN". Blank lines,
 // lines that begin with '#', and comments behind a blank and '#' are ignored. Returns the patterns
-// of the rules. For each of the first five lines that are no rule, adds a line with the path and
-// the line's number to `errors`. One more line counts the others. `path`: path of the file.
+// of the rules. A pattern of nothing but '*', '^' and '$' makes no rule. For each of the first five
+// lines that are no rule, adds a line with the path and the line's number to `errors`. One more
+// line counts the others. `path`: path of the file.
 std::vector<std::string> parse_suppressions(std::string_view text, const std::string& path,
                                             std::vector<std::string>& errors);
 

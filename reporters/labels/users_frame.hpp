@@ -21,7 +21,8 @@ std::optional<std::size_t> users_frame(std::span<const NamedFrame> frames);
 std::optional<std::string> users_location(std::span<const NamedFrame> frames);
 
 // Returns words for the location of the frame: "/home/u/train.py:41 in step". If the source file is
-// unknown: "step in libtrain.so". If the function is unknown, too: "libtrain.so+0x1f20".
+// unknown: "step in libtrain.so", or "step" without a module. If the function is unknown, too:
+// "libtrain.so+0x1f20", or "code at 0x7f1240001f20" without a module.
 std::string location_text(const NamedFrame&);
 // Returns location_text() without the folder of the source file: "train.py:41 in step".
 std::string short_location_text(NamedFrame);

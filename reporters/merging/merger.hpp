@@ -51,10 +51,11 @@ class Merger {
   // The earliest failed request for memory of a device, and the processes that held the device's
   // memory at that moment.
   struct Full {
-    // Time at which the earliest request failed, in nanoseconds since 1970; 0: no request failed.
+    // Time of the earliest failed request for the device's memory, in ns since 1970; 0: none
+    // failed.
     std::int64_t realtime_ns = 0;
-    model::Id process = 0;  // id of the process whose request failed; 0: no request failed
-    // Processes that held the device's memory when the earliest request failed.
+    model::Id process = 0;  // id of the process whose request failed at realtime_ns; 0: none failed
+    // Processes that held the device's memory at realtime_ns.
     std::vector<model::DeviceHolder> holders;
   };
   // A device, with the facts that the reports added so far give.

@@ -22,6 +22,7 @@ struct NamedFrame {
   std::string_view file{};  // path of the function's source file; empty: unknown
   std::uint64_t line = 0;   // line of the code in the source file; 0: unknown
   // Address of the code minus the module's load address; if `module` is 0, the address itself.
+  // Without meaning for a Python function.
   std::uint64_t offset = 0;
   bool is_python = false;  // true for a Python function, which lies in no module
   bool inlined = false;    // true if the function is inlined into the next outer frame
