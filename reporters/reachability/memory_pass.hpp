@@ -30,8 +30,8 @@ struct Surroundings {
 class MemoryPass {
  public:
   // Prepares a pass. All arguments must outlive the object. `visit`: is called for each word that
-  // points to a block. `may_go_on`: is asked now and then; if it returns false, the pass ends
-  // early. Throws std::bad_alloc.
+  // points to a block, and for each of the blocks if they overlap. `may_go_on`: is asked now and
+  // then; if it returns false, the pass ends early. Throws std::bad_alloc.
   MemoryPass(PresentMemory& memory, const Surroundings& surroundings, const BlockIndex& blocks,
              FunctionRef<void(const Hit&)> visit, FunctionRef<bool()> may_go_on);
 

@@ -25,13 +25,13 @@ class PresentMemory {
 
   // Calls visit(run) for each run of pages of `range` that are in memory. A run is cut at the ends
   // of `range`. `only_own`: true leaves out pages that the process shares with a file or with other
-  // processes. Pages in swap space are left out, and has_swapped_pages() is true afterwards.
-  // Returns false if the list of pages could not be read to the end, or if may_go_on() ended the
-  // call.
+  // processes. Pages in swap space are left out, and has_swapped_pages() is true afterwards. Pages
+  // of zeros that were only read, never written, may be left out, too. Returns false if the list of
+  // pages could not be read to the end, or if may_go_on() ended the call.
   bool each_present(Range range, bool only_own, FunctionRef<void(Range)> visit);
   // Reads words of memory from `start` on. Returns the number of words that were read into the
-  // beginning of `words`; fewer than `words.size()` if memory ends there or was unmapped meanwhile.
-  // `start`: a multiple of 8.
+  // beginning of `words`; fewer than `words.size()` if memory ends there or was unmapped meanwhile,
+  // or if the system refuses the reading (was_refused()). `start`: a multiple of 8.
   std::size_t read(std::uint64_t start, std::span<std::uint64_t> words) const;
   // Reads words of memory from `start` on, and returns their number; reads nothing and returns 0 if
   // one of their pages is not in memory. `start`: a multiple of 8.

@@ -12,9 +12,11 @@ struct FreeName {
   unsigned number = 0;
   std::string name;  // new name of the renamed file, without a folder; meaningless after a failure
 };
-// Renames the file `from` in the folder to `wanted`, or, if that name is taken, to one with the
-// lowest free number before its ending ("ci.1.json"). Never replaces a file. `folder`: descriptor
-// of the folder. `wanted`: file name without a folder.
+// Renames the file `from` in the folder to `wanted`, or, if that name is taken, to one with a free
+// number before its ending ("ci.1.json"): the lowest one up to 16, otherwise a higher one, so that
+// processes that end together find different ones. A name that is too long for the file system is
+// shortened (fitting_name()). Never replaces a file. Fails with EEXIST if the first 100,000 numbers
+// are taken. `folder`: descriptor of the folder. `wanted`: file name without a folder.
 FreeName rename_to_free_name(int folder, const char* from, const std::string& wanted);
 
 }  // namespace cuwarden
