@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/files/open_file.hpp"
 #include "runtime_hooks/core/memory/readable.hpp"
@@ -94,6 +95,7 @@ __attribute__((no_sanitize("address"))) bool CallCanary::is_over(const CallCanar
                                                                  const void* frame) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
+  if (is_probing_forbidden()) return false;
   if (!is_readable(canary) || canary->seal_ != seal_of(canary, canary->frame_)) return true;
   const auto then = reinterpret_cast<std::uintptr_t>(canary->frame_);
   const auto now = reinterpret_cast<std::uintptr_t>(frame);

@@ -27,7 +27,7 @@ class CallCanary {
   // that asks; null: only a damaged canary is a proof. Returns false without proof; the asking call
   // then counts as part of the older call and is not recorded. A wrong true would be worse, because
   // a call of cuwarden's own might be recorded. A canary that is_readable() finds unreadable counts
-  // as damaged.
+  // as damaged. There is no proof while is_probing_forbidden() is true.
   //
   // `canary` may point to memory that is unmapped or reused. A call that is under way keeps its
   // canary whole, so a damaged canary is a proof. A whole canary may also be left over, because

@@ -6,6 +6,7 @@
 #include <new>
 #include <thread>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {
@@ -87,6 +88,15 @@ TEST_F(LeftCalls, a_call_on_an_unmapped_stack_is_over) {
 TEST_F(LeftCalls, a_call_inside_a_call_counts_once) {
   fake.in_free = [this] { allocate(); };
   hooked(Row::cuMemFree_v2, cuMemFree_v2, 1ull);
+  EXPECT_TRUE(records().empty());
+  EXPECT_EQ(call_state.driver_depth, 0);
+}
+
+TEST_F(LeftCalls, a_call_inside_a_call_counts_once_if_memory_cannot_be_probed) {
+  detail::probing_fails.store(true);
+  fake.in_free = [this] { allocate(); };
+  hooked(Row::cuMemFree_v2, cuMemFree_v2, 1ull);
+  detail::probing_fails.store(false);
   EXPECT_TRUE(records().empty());
   EXPECT_EQ(call_state.driver_depth, 0);
 }
