@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/memory/readable.hpp"
 
 namespace cuwarden::shim {
@@ -157,6 +158,11 @@ SeccompFilter::Reached* SeccompFilter::states() const noexcept {
 }
 
 SeccompFilter::SeccompFilter(const sock_fprog* program) noexcept {
+  if (program == nullptr) return;
+  if (is_probing_forbidden()) {
+    is_valid_ = true;
+    return;
+  }
   if (!is_readable_range(program, sizeof *program) || program->len == 0 ||
       program->len > BPF_MAXINSNS ||
       !is_readable_range(program->filter, program->len * sizeof(sock_filter)))

@@ -19,7 +19,8 @@ class SeccompFilter {
   explicit SeccompFilter(const sock_fprog* program) noexcept;
 
   // True if the filter can be read and has 1 to 4,096 instructions (BPF_MAXINSNS). If false, the
-  // kernel refuses to install it.
+  // kernel refuses to install it. True for any filter but null while is_probing_forbidden() is
+  // true: it is not read then, and allows() is false.
   bool is_valid() const noexcept { return is_valid_; }
 
   // True if it is certain that the filter allows the system call of this number (SYS_...) with any

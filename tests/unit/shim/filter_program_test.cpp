@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "runtime_hooks/core/confinement.hpp"
+
 namespace cuwarden::shim {
 namespace {
 
@@ -113,6 +115,14 @@ TEST(SeccompFilter, a_filter_that_the_kernel_refuses_is_not_valid) {
   EXPECT_FALSE(SeccompFilter(&without).is_valid());
   EXPECT_FALSE(SeccompFilter(&too_long).is_valid());
   EXPECT_FALSE(SeccompFilter(&empty).allows(SYS_openat));
+}
+
+TEST(SeccompFilter, a_filter_that_cannot_be_read_allows_nothing) {
+  detail::probing_fails.store(true);
+  const std::vector<sock_filter> all{allow};
+  EXPECT_FALSE(allows(all, SYS_openat));
+  EXPECT_FALSE(SeccompFilter(nullptr).is_valid());
+  detail::probing_fails.store(false);
 }
 
 }  // namespace
