@@ -48,9 +48,12 @@ struct Unwinder::Walk {
   // True while the result may be remembered: all stack read is the thread's own, all code belongs
   // to modules, and no frame is a signal's or a linkage stub's.
   bool lasts = true;
-  bool ends_early = false;        // True if the walk ended at code that no unwind table describes.
-  bool counts = true;             // True if the reason for an early end is counted.
-  std::uint64_t interrupted = 0;  // The last pc that a signal handler interrupted.
+  bool ends_early = false;  // True if the walk ended at code that no unwind table describes.
+  bool counts = true;       // True if the reason for an early end is counted.
+  // The last pc that a signal handler interrupted; 0: none. no_instruction: a call of a null
+  // pointer was interrupted.
+  std::uint64_t interrupted = 0;
+  static constexpr std::uint64_t no_instruction = 1;
 
   // Looks for the region of an address outside the current one, which is rare.
   [[gnu::noinline, gnu::cold]] Region enter(std::uint64_t address) noexcept {
@@ -315,7 +318,14 @@ __attribute__((no_sanitize("address"))) Unwinder::Way Unwinder::step_specially(W
       const std::uint64_t instruction = read(context + ucontext_rip);
       if (!can_read(context + ucontext_rsp)) break;
       at.sp = read(context + ucontext_rsp);
-      if (instruction == 0) return Way::over;
+      if (instruction == 0) {
+        // The program has called a null pointer. The call has pushed its return address alone.
+        w.interrupted = Walk::no_instruction;
+        if (!can_read(at.sp)) break;
+        at.pc = read(at.sp);
+        at.sp += 8;
+        return Way::on;
+      }
       w.interrupted = at.pc = instruction + 1;
       return Way::on;
     }

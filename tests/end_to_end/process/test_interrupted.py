@@ -23,6 +23,14 @@ def test_a_handler_on_a_signal_stack_is_not_overwritten_by_the_next_signal(works
     assert run.report["leaks"]["count"] == 50
 
 
+def test_a_stack_goes_on_below_a_signal_handler_at_the_call_of_a_null_pointer(workspace):
+    run = workspace.run_both([program("null_call")])
+    (group,) = run.report["leak_groups"]
+    names = [name for name, _ in run.report.functions(group)]
+    wanted = ["allocate_in_handler", "call_missing", "main"]
+    assert [name for name in names if name in wanted] == wanted, names
+
+
 def test_a_signal_stack_inside_the_threads_own_stack_is_not_overrun(workspace):
     run = workspace.run_both([program("local_signal_stack")])
     assert run.stdout == "kept\n"
