@@ -106,6 +106,7 @@ void Nvml::lacks_function() noexcept {
 }
 
 void* Nvml::address_of(const char* name) const noexcept {
+  if (library_ == nullptr) return nullptr;
   void* const found = real_libc().libc_dlsym(library_, name);
   if (found == nullptr) forget_error();
   return found;
