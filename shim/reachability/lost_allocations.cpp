@@ -122,19 +122,14 @@ std::vector<reachability::Range> own_ranges() {
   return ranges;
 }
 
-// Stores the result in the ledger's records, those that have not changed meanwhile.
-void store(ledger::Writer& ledger, const ledger::Reader& reader, const Wanted& wanted,
-           const reachability::FoundPointers& found) {
+// Stores the results in the ledger's records of allocations that have not ended meanwhile.
+void store(ledger::Writer& ledger, const Wanted& wanted, const reachability::FoundPointers& found) {
   for (const ledger::RecordView& record : wanted.records) {
-    const auto present = reader.record(record.id.value);
-    if (!present || present->address.value != record.address.value ||
-        present->time_ns != record.time_ns)
-      continue;
     const auto reach = static_cast<unsigned>(found.reach[record.id.value]);
     ledger::CertaintyChange change;
     change.set = static_cast<std::uint8_t>(reach << ledger::record_reach_shift);
     change.clear = static_cast<std::uint8_t>(ledger::record_reach_bits & ~change.set);
-    ledger.allocations.grow(record.space, record.address, 0, change);
+    ledger.allocations.change_certainty(record.id, record.time_ns, change);
   }
 }
 
@@ -239,7 +234,7 @@ void search(hooks::Session& session, const void* frame, bool may_ask_driver,
           found.outcome == ReachSearch::complete)
         found.outcome = ReachSearch::interpreter_ended;
       free_probes(session, wanted, probes);
-      store(session.ledger, *reader, wanted, found);
+      store(session.ledger, wanted, found);
     }
     log_debug(
         formatted("searched {} MiB for pointers in {} passes; {} us went to blocks of the driver's",

@@ -98,6 +98,11 @@ bool Allocations::grow(Space space, DeviceAddress address, std::uint64_t bytes,
   return true;
 }
 
+bool Allocations::change_certainty(RecordId id, std::uint64_t time_ns,
+                                   CertaintyChange change) noexcept {
+  return records_.change_certainty(id, time_ns, change);
+}
+
 bool Allocations::opened_again(Space space, DeviceAddress address) noexcept {
   return records_.change_references(space, address, 1);
 }

@@ -55,6 +55,9 @@ class Allocations {
   // larger. `CertaintyChange`: changes of the record's flags (RecordFlag bits and Reach) and of its
   // `difference`. Returns false, and changes nothing, if the address has no record.
   bool grow(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange = {}) noexcept;
+  // Changes the flags of a live allocation's record. `time_ns`: time of the allocation. Returns
+  // false, and changes nothing, if the row `RecordId` has no live record with that time.
+  bool change_certainty(RecordId, std::uint64_t time_ns, CertaintyChange) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. All
   // openings of the memory are one allocation, which ends with the last close. Returns false, and
   // changes nothing, if the address has no record that counts openings; the caller then adds a

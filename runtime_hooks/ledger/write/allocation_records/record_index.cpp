@@ -137,6 +137,13 @@ bool RecordIndex::change_references(Space space, DeviceAddress address, int chan
   return true;
 }
 
+namespace {
+void apply(CertaintyChange change, Record& record) noexcept {
+  store_field(record.flags, static_cast<std::uint8_t>((record.flags | change.set) & ~change.clear));
+  if (change.difference != 0) store_field(record.difference, change.difference);
+}
+}  // namespace
+
 GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t bytes,
                                CertaintyChange change) noexcept {
   const std::uint64_t hash = hash_of(space, address);
@@ -147,9 +154,20 @@ GroupId RecordIndex::add_bytes(Space space, DeviceAddress address, std::uint64_t
   if (slot == no_slot) return {};
   Record& record = row(RecordId{slot_row(partition.slots[slot])});
   store_field(record.bytes, record.bytes + bytes);
-  store_field(record.flags, static_cast<std::uint8_t>((record.flags | change.set) & ~change.clear));
-  if (change.difference != 0) store_field(record.difference, change.difference);
+  apply(change, record);
   return {record.group};
+}
+
+// The lock keeps another record from getting the row.
+bool RecordIndex::change_certainty(RecordId id, std::uint64_t time_ns,
+                                   CertaintyChange change) noexcept {
+  Record& record = row(id);
+  const DeviceAddress address{load_field(record.address)};
+  Partition& partition = partition_of(address, hash_of(load_field(record.space), address));
+  const LedgerLocked locked(partition.lock, storage_);
+  if (!locked || !is_live(record) || record.time_ns != time_ns) return false;
+  apply(change, record);
+  return true;
 }
 
 CUWARDEN_HOT RecordId RecordIndex::put_new(Partition& partition, std::uint64_t hash, Space space,

@@ -1,5 +1,5 @@
-// Loses mapped virtual memory. The driver keeps a list of ranges of addresses. Its entries are not
-// the program's pointers, so the mappings are lost.
+// Loses mapped virtual memory. Releases the handle of every second mapping. The driver keeps a list
+// of ranges of addresses. Its entries are not the program's pointers, so the mappings are lost.
 //
 // Prints how many mappings were lost.
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@
 
 namespace {
 
-[[gnu::noinline]] bool lose() { return map_device_memory() != 0; }
+[[gnu::noinline]] bool lose(bool releases) { return map_device_memory(releases) != 0; }
 
 }  // namespace
 
@@ -18,7 +18,7 @@ int main() {
   if (cudaFree(nullptr) != cudaSuccess) return 1;
   int lost = 0;
   for (; lost < 20; ++lost)
-    if (!lose()) return 1;
+    if (!lose(lost % 2 == 1)) return 1;
   clear_stack();
   std::printf("{\"lost\":%d}\n", lost);
 }

@@ -6,7 +6,8 @@
 #include <cstddef>
 
 // Maps 2 MiB of device 0 at a new range of addresses, and returns its address; 0 after an error.
-inline CUdeviceptr map_device_memory() {
+// `releases`: true to release the handle once the memory is mapped, as most programs do.
+inline CUdeviceptr map_device_memory(bool releases = false) {
   constexpr std::size_t bytes = 2 << 20;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -18,6 +19,7 @@ inline CUdeviceptr map_device_memory() {
                          cuMemAddressReserve(&address, bytes, 0, 0, 0) == CUDA_SUCCESS &&
                          cuMemMap(address, bytes, 0, handle, 0) == CUDA_SUCCESS &&
                          cuMemSetAccess(address, bytes, &access, 1) == CUDA_SUCCESS;
+  if (is_mapped && releases && cuMemRelease(handle) != CUDA_SUCCESS) return 0;
   return is_mapped ? address : 0;
 }
 
