@@ -264,8 +264,13 @@ template <class Visit>
 void PendingFrees::AwaitedEvents::each_elsewhere(const Visit& visit) {
   if (count_elsewhere_ == 0) return;
   const Locked locked(pending_.lock_);
+  // The events are kept: the destructor looks for them again.
+  if (!locked) {
+    is_over_ = true;
+    return;
+  }
   count_elsewhere_ = 0;
-  if (!locked || pending_.left_.load()) return;
+  if (pending_.left_.load()) return;
   for (Elsewhere& each : pending_.elsewhere_) {
     if (each.owner != owner_) continue;
     if (visit(each.event))
