@@ -28,7 +28,10 @@ bool Captures::begins(CUstream stream, bool per_thread, ContextId context,
   if (locked && std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
   count_.fetch_add(1);
   let_waits_begin();
-  if (!locked) return false;
+  if (!locked) {
+    unremembered_.fetch_add(1);
+    return false;
+  }
   if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
     *free = {key, context, this_thread(), mode};
   else
@@ -40,7 +43,7 @@ bool Captures::begins(CUstream stream, bool per_thread, ContextId context,
 bool Captures::forbid_allocations(CUstreamCaptureMode mode) noexcept {
   if (!any() || mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
   const Locked locked(lock_);
-  if (!locked || without_room_ != 0) return true;
+  if (!locked || without_room_ != 0 || unremembered_.load() != 0) return true;
   return std::ranges::any_of(all_, [&](const Capture& capture) {
     if (capture.key == 0 || capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
     return capture.thread == this_thread() ||

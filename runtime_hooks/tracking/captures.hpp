@@ -111,6 +111,8 @@ class Captures {
   // Number of captures in progress whose streams are not remembered, because all 64 entries of
   // `all_` were in use.
   std::uint32_t without_room_ = 0;
+  // Number of captures that count as in progress for ever, because `lock_` could not be had.
+  std::atomic<std::uint32_t> unremembered_{0};
   Capture all_[limit];
 };
 
