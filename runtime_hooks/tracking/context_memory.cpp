@@ -91,18 +91,18 @@ ContextMemory::GreenEnding ContextMemory::begin_green_end(std::uint64_t green) n
     return ending;
   }
   // There may have been no room for an entry when the green context was made.
-  ledger_.allocations.take(Space::context, {green});
-  return {};
+  return {ledger_.allocations.take(Space::context, {green}), {}};
 }
 
 void ContextMemory::green_not_ended(const GreenEnding& ending) noexcept {
   const ErrnoGuard keep;
   const Locked locked(lock_);
   if (!locked || !ending.record) return;
+  ledger_.allocations.put_back(ending.record);
+  if (ending.primary.context.value == 0) return;
   const DeviceOrdinal device = ending.primary.device;
   KeptByGreens& kept = kept_[static_cast<std::size_t>(device.value)];
   kept.bytes -= std::min(kept.bytes, ending.record.fields.bytes.value);
-  ledger_.allocations.put_back(ending.record);
   if (count_ < most_records)
     entries_[count_++] = {.kind = Kind::context,
                           .is_first = false,

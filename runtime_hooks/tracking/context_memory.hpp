@@ -49,9 +49,8 @@ class ContextMemory {
   // nothing if the device's ordinal is not from 0 to 63.
   void made_green(const Caller&, const CurrentContext& primary, std::uint64_t green) noexcept;
   // The result of begin_green_end(): the record of a green context that is about to be destroyed,
-  // and the primary context that owns it. Both are empty if the context had no record, or if its
-  // owner was not remembered (most_records). In the second case, the record has ended, and
-  // green_not_ended() does not bring it back.
+  // and the primary context that owns it. Both are empty if the context had no record. The
+  // primary context is empty, too, if there was no room to remember it (most_records).
   struct GreenEnding {
     ledger::TakenRecord record;
     CurrentContext primary;
