@@ -78,7 +78,8 @@ void AllocationRecorder::settle(const ledger::TakenRecord& taken, CUresult resul
 void AllocationRecorder::unknown_free() noexcept {
   give_notice();
   // An incomplete ledger may lack the allocation itself: such a free proves nothing.
-  if ((ledger_.file.header().reasons.load(std::memory_order_relaxed) & noteworthy) == 0)
+  constexpr std::uint32_t incomplete = noteworthy | ledger::reason_confined;
+  if ((ledger_.file.header().reasons.load(std::memory_order_relaxed) & incomplete) == 0)
     ledger_.allocations.count_unknown_free();
 }
 

@@ -219,6 +219,12 @@ TEST_F(HooksTest, a_graph_that_is_its_own_child_is_given_up) {
   EXPECT_NE(writer->file.header().reasons.load() & ledger::reason_ledger_full, 0u);
 }
 
+TEST_F(HooksTest, a_free_is_not_unknown_if_a_seccomp_filter_kept_the_ledger_from_growing) {
+  writer->file.header().reasons.fetch_or(ledger::reason_confined);
+  hooked(Row::cuMemRelease, cuMemRelease, 555ull);
+  EXPECT_EQ(unknown_frees(), 0u);
+}
+
 TEST_F(HooksTest,
        releasing_an_unseen_handle_is_an_unknown_free_and_unmapping_an_empty_range_is_not) {
   CUmemGenericAllocationHandle handle = 0;
