@@ -30,8 +30,9 @@ BlockIndex::BlockIndex(std::span<const Block> blocks)
     : filter_((std::size_t{1} << filter_bits) / 64) {
   blocks_.reserve(blocks.size());
   for (Block block : blocks) {
+    if (block.start == 0 || block.start == UINT64_MAX) continue;
     block.bytes = std::clamp<std::uint64_t>(block.bytes, 1, UINT64_MAX - block.start);
-    if (block.start != 0 && block.start != UINT64_MAX) blocks_.push_back(block);
+    blocks_.push_back(block);
   }
   if (blocks_.empty()) return;
   std::ranges::sort(blocks_, [](const Block& left, const Block& right) {

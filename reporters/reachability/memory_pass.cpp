@@ -45,7 +45,6 @@ bool MemoryPass::run() {
     hit.word = word;
     give(hit);
   };
-  for (const std::uint64_t word : surroundings_.registers) give_word(word);
   for (const ThreadState& thread : surroundings_.threads)
     if (!thread.is_drivers) std::ranges::for_each(thread.arguments, give_word);
   return is_whole_;

@@ -19,8 +19,6 @@ struct Surroundings {
   std::vector<Area> areas;  // all areas of the process's memory, sorted by address
   // States of the threads; the calling one only if its stack is to be searched.
   std::vector<ThreadState> threads;
-  // Further words that may be pointers and lie in no memory, such as contents of registers.
-  std::vector<std::uint64_t> registers;
   std::vector<Range> excluded;  // memory that is not searched, sorted by address
   std::vector<Range> managed;   // managed memory (cudaMallocManaged), sorted by address
 };
