@@ -212,7 +212,7 @@ void add_incident_words(const IndexedReport& report, const model::Incident& inci
 
 void add_incidents(const IndexedReport& report, model::MaybeId of_headline,
                    const TextOptions& options, const Style& style, std::string& text) {
-  std::size_t failed = 0;
+  std::size_t failed = 0, left_out = 0;
   std::uint64_t recoveries = 0;
   for (const auto& incident : report->incidents) {
     const auto add = [&](bool is_headline) {
@@ -232,12 +232,16 @@ void add_incidents(const IndexedReport& report, model::MaybeId of_headline,
       continue;
     }
     const bool is_headline = incident.id == of_headline;
-    if (is_headline || failed < most_incidents) add(is_headline);
+    if (is_headline || failed < most_incidents)
+      add(is_headline);
+    else
+      ++left_out;
     ++failed;
   }
-  if (failed > most_incidents) {
-    text += style.dim("\n  … and requests from " + human_count(failed - most_incidents) +
-                      " more call stacks failed; they are in the report") +
+  if (left_out > 0) {
+    text += style.dim("\n  … and requests from " + human_count(left_out) +
+                      (left_out == 1 ? " more call stack" : " more call stacks") +
+                      " failed; they are in the report") +
             "\n";
   }
   if (recoveries > 0) {

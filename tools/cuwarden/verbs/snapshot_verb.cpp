@@ -128,6 +128,7 @@ int snapshot_verb(const SnapshotVerb& verb) {
   if (!is_standard_output(verb.output)) forbid_progress_beside(verb.output);
   std::unique_ptr<CommonFile> exported;
   if (verb.exported != nullptr) {
+    if (verb.exported == export_format("html") && !is_page_there()) return 2;
     exported = std::get<StartFile*>(verb.exported->write)();
     if (is_standard_output(verb.output) && !may_be_printed(*exported, *verb.exported)) return 2;
   }
