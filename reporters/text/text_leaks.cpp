@@ -40,8 +40,10 @@ std::string burst_of(const model::LeakGroup& group) {
   const std::uint64_t first = group.first_ns.value_or(0);
   const std::uint64_t last =
       std::max(group.last_survivor_ns.value_or(group.last_ns.value_or(0)), first);
-  return "burst: " + human_count(group.survivors.value_or(group.count.value_or(0))) +
-         (last == first ? " at one moment" : " in " + human_time(last - first)) + ", then none";
+  const std::uint64_t count = group.count.value_or(0), old = group.survivors.value_or(count);
+  return "burst: " + human_count(old) +
+         (last == first ? " at one moment" : " in " + human_time(last - first)) +
+         (old < count ? ", then " + human_count(count - old) + " younger ones" : ", then none");
 }
 
 // Returns words for the growth of a group that does not grow.
@@ -57,7 +59,10 @@ std::string reachability_of(const model::LeakGroup& group, const Style& style) {
     return style.red(lost >= count ? "lost"
                                    : human_count(lost) + " of " + human_count(count) + " lost");
   if (group.interior_count.value_or(0) != 0) return "only pointers into its middle";
-  return group.reachable_count.value_or(0) >= std::max<std::uint64_t>(count, 1) ? "reachable" : "";
+  const std::uint64_t reachable = group.reachable_count.value_or(0);
+  if (reachable == 0) return "";
+  return reachable >= count ? "reachable"
+                            : human_count(reachable) + " of " + human_count(count) + " reachable";
 }
 
 // Widths of the columns in which a list of leaks begins, so that its numbers stand flush right.

@@ -57,11 +57,13 @@ std::string alternative_of_spilling(const Shortage& shortage) {
 
 std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   const std::uint64_t own = shortage.own();
-  if (!shortage.lacks_memory() || !shortage.is_the_most(own)) return std::nullopt;
+  if (!shortage.lacks_memory()) return std::nullopt;
   // Spilled memory is not on the device, so it does not count. Memory that does not grow was there
-  // when the program still ran.
+  // when the program still ran, as its contexts were.
   const std::uint64_t growing = std::min(shortage.given().growing_bytes, own);
-  const bool grows = growing >= *shortage.missing();
+  const bool grows = growing != 0 && growing >= *shortage.missing();
+  if (!(grows ? shortage.is_the_most_beside_contexts(own) : shortage.is_the_most(own)))
+    return std::nullopt;
   return Finding<OwnProof>{{own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
                             shortage.requested_bytes()},
                            "this process holds " + human_bytes(own) + " itself, all of it live" +

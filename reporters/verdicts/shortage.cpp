@@ -87,9 +87,15 @@ std::uint64_t Shortage::unlisted() const {
              : 0;
 }
 
-bool Shortage::is_the_most(std::uint64_t bytes) const {
+bool Shortage::is_the_most(std::uint64_t bytes) const { return is_the_most_of(bytes, implicit()); }
+
+bool Shortage::is_the_most_beside_contexts(std::uint64_t bytes) const {
+  return is_the_most_of(bytes, implicit() - std::min(implicit(), held_by(Holder::context)));
+}
+
+bool Shortage::is_the_most_of(std::uint64_t bytes, std::uint64_t implicit) const {
   return bytes != 0 && bytes >= missing_.value_or(0) &&
-         bytes == std::max({others(), implicit(), own_, held_by(Holder::mempool_idle)});
+         bytes == std::max({others(), implicit, own_, held_by(Holder::mempool_idle)});
 }
 
 std::string Shortage::with_rescues(std::string setting) const {

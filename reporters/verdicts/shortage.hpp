@@ -92,6 +92,9 @@ class Shortage {
   // be called only if lacks_memory() is true: if missing() is null, every request counts as
   // fitting.
   bool is_the_most(std::uint64_t bytes) const;
+  // Returns the result that is_the_most() would have if the process's contexts took no memory of
+  // the device.
+  bool is_the_most_beside_contexts(std::uint64_t bytes) const;
 
   // Returns the settings that let the request wait for other processes to free memory, such as
   // "CUWARDEN_WAIT=10m". Empty if the process's settings already let it wait.
@@ -102,6 +105,8 @@ class Shortage {
   std::string spilling_wants() const;
 
  private:
+  // Returns is_the_most(bytes) as if `implicit` were the bytes of implicit memory.
+  bool is_the_most_of(std::uint64_t bytes, std::uint64_t implicit) const;
   // Returns `setting`, a text about a setting that may be empty. If the process's settings forbid
   // rescues, CUWARDEN_POOL=auto is put before it.
   std::string with_rescues(std::string setting) const;

@@ -315,6 +315,37 @@ TEST_F(TextRows, the_account_of_a_device_has_the_names_of_other_sections) {
   EXPECT_EQ(account_item_words("slab_waste"), "locked in slabs");
 }
 
+TEST_F(TextRows, leaks_say_what_is_known_of_a_part_of_them) {
+  model::LeakGroup& leak = report.leak_groups.emplace_back();
+  leak.kind = "device";
+  leak.device = 0;
+  leak.count = leak.allocations = 66;
+  leak.bytes = 66 * mib;
+  leak.growth = "burst";
+  leak.survivors = 66;
+  leak.reachable_count = 63;
+  leak.unknown_count = 3;
+  EXPECT_TRUE(has(text(), "burst: 66 at one moment, then none · 63 of 66 reachable\n")) << text();
+  leak.survivors = 15;
+  leak.reachable_count = 66;
+  EXPECT_TRUE(has(text(), "burst: 15 at one moment, then 51 younger ones · reachable\n")) << text();
+}
+
+TEST_F(TextRows, requests_of_further_stacks_are_counted_without_that_of_the_headline) {
+  for (int i = 0; i < 7; ++i) {
+    add_incident("device_full_own");
+    report.incidents.back().id = i + 1;
+    report.incidents.back().repeats = i == 6 ? 100 : 0;
+  }
+  const std::string said = text();
+  std::size_t shown = 0;
+  for (std::size_t at = 0; (at = said.find("the request was made at", at)) != said.npos; ++at)
+    ++shown;
+  const std::string rest = std::to_string(7 - shown);
+  EXPECT_GE(shown, 5u);
+  EXPECT_TRUE(has(said, "requests from " + rest + " more call stack")) << said;
+}
+
 TEST_F(TextRows, a_forecast_names_the_line_without_its_folders) {
   model::Forecast& row = report.forecasts.emplace_back();
   row.free_bytes = 20 * mib;

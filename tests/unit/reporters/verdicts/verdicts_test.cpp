@@ -148,6 +148,19 @@ TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_onc
   EXPECT_EQ(account_of(given)->of(Holder::other_processes), 0u);
 }
 
+TEST_F(Verdicts, memory_that_grows_is_the_cause_although_the_contexts_take_more) {
+  set(Fact::context_bytes, 52 * GiB);
+  live(Kind::device, 46 * GiB);
+  EXPECT_EQ(verdict(), "implicit_memory");
+  given.growing_bytes = 5 * GiB;
+  EXPECT_EQ(verdict(), "implicit_memory") << "less than the 6 GiB that are missing";
+  given.growing_bytes = 40 * GiB;
+  EXPECT_EQ(verdict(), "device_full_own");
+  EXPECT_EQ(proof("growing_bytes"), 40 * GiB);
+  set(Fact::heap_bytes, 47 * GiB);
+  EXPECT_EQ(verdict(), "implicit_memory") << "the heap is no context, and larger";
+}
+
 TEST_F(Verdicts, memory_that_no_allocation_asked_for_is_implicit) {
   live(Kind::device, 90 * GiB);
   for (const Asked asked : {Asked::launch, Asked::module, Asked::stream, Asked::limit}) {
