@@ -24,7 +24,6 @@ LIBRARIES = {
     "fmt": "libfmt-dev",
     "nlohmann-json": "nlohmann-json3-dev",
     "CLI11": "libcli11-dev",
-    "zlib": "zlib1g-dev",
     "gcc-runtime-and-libbacktrace": "libstdc++-{gcc}-dev",
 }
 GPL = Path("/usr/share/common-licenses/GPL-3")  # GCC's runtime exception is an addition to it
