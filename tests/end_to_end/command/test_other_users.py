@@ -14,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report
-from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, start
+from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, sample, start
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
 
@@ -304,3 +304,23 @@ print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(12345)))
     )
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert "chroot" in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_replaced_by_a_page(shared):
+    shared.reports.chmod(0o777)  # so that another user may replace the file
+    text = shared.reports / "report.html"
+    text.write_text("mine")
+    text.chmod(0)
+    # Root may read any file.
+    how = {"preexec_fn": nobody} if os.geteuid() == 0 else {}
+    done = shimmed.cuwarden(
+        shared, "run", "--html", "--simulate", "16GiB", "--report", shared.reports / "report.json", "--",
+        sample("lost_on_throw"), **how,
+    )  # fmt: skip
+    if "built without the page" in done.stderr:
+        pytest.skip("cuwarden is built without the page")
+    assert (shared.reports / "report.json").exists(), done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if str(text) in line]
+    assert line.startswith(f"cuwarden: {text}: ") and "permission denied" in line and "stays as it is" in line
+    text.chmod(0o600)
+    assert text.read_text() == "mine"

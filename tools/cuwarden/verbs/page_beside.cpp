@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,16 +26,19 @@ bool is_page_there() {
 
 namespace {
 
-// True if there is something at the path that is no page of cuwarden.
-bool is_file_of_others(const std::string& path) {
+// Returns why the page must not replace the file at the path: a part of an error message. Empty if
+// there is no file, or if an earlier page of cuwarden is there.
+std::string reason_to_keep(const std::string& path) {
   const Descriptor file = open_to_read(path.c_str());
-  if (!file) return false;
+  if (!file && errno == ENOENT) return {};
   // The mark stands in the head of the page.
   char head[1024];
-  const ssize_t count = read(file.number(), head, sizeof head);
-  return count < 0 ||
-         std::string_view(head, static_cast<std::size_t>(count)).find("<title>cuwarden report") ==
-             std::string_view::npos;
+  const ssize_t count = file ? file.read_some(head) : -1;
+  if (count < 0) return std::string("it may be no page of cuwarden (") + error_text(errno) + ")";
+  const bool is_page =
+      std::string_view(head, static_cast<std::size_t>(count)).find("<title>cuwarden report") !=
+      std::string_view::npos;
+  return is_page ? "" : "it is no page of cuwarden";
 }
 
 }  // namespace
@@ -52,10 +56,10 @@ void write_page_beside(const std::string& report_path, const IndexedReport& repo
   std::string path = report_path;
   if (path.ends_with(ending)) path.resize(path.size() - ending.size());
   path += ".html";
-  if (is_file_of_others(path)) {
-    print_error(path +
-                ": it is no page of cuwarden, so it stays as it is; `cuwarden export "
-                "--format html` writes the page to another file");
+  if (const std::string reason = reason_to_keep(path); !reason.empty()) {
+    print_error(path + ": " + reason +
+                ", so it stays as it is; `cuwarden export --format html` writes the page to "
+                "another file");
     return;
   }
   constexpr mode_t for_its_owner = 0600;

@@ -19,9 +19,10 @@ void add_showing_progress(CommonFile&, const IndexedReport&, const std::string& 
 void write_showing_progress(CommonFile&, Output&);
 
 // Writes the page about the report beside the report's file, with the ending .html, and prints its
-// path on standard error. Replaces an earlier page. If another file has that name, or if the page
-// cannot be written, prints an error line instead. Only the owner can read a new page. To be called
-// only if is_page_there() is true. `report_path`: path of the report's file.
+// path on standard error. Replaces an earlier page. If another file has that name, or a file that
+// cannot be read, or if the page cannot be written, prints an error line instead. Only the owner
+// can read a new page. To be called only if is_page_there() is true. `report_path`: path of the
+// report's file.
 void write_page_beside(const std::string& report_path, const IndexedReport&);
 
 }  // namespace cuwarden
