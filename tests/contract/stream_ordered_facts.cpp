@@ -136,5 +136,38 @@ TEST_F(StreamOrderedFacts, the_driver_trims_a_hoarding_pool_by_itself) {
             CUDA_SUCCESS);
 }
 
+TEST_F(StreamOrderedFacts, a_destroyed_pool_is_refused_and_lasts_until_its_memory_is_freed) {
+  constexpr std::size_t kBlock = 256 * kMiB;
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  CUmemoryPool pool = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (const bool in_order : {true, false}) {
+    ASSERT_EQ(cuMemPoolCreate(&pool, &properties), CUDA_SUCCESS);
+    const std::size_t before = free_bytes();
+    CUdeviceptr block = 0, refused = 0;
+    ASSERT_EQ(cuMemAllocFromPoolAsync(&block, kBlock, pool, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before - kBlock) << "the memory stays";
+    EXPECT_EQ(cuMemsetD8(block, 1, kBlock), CUDA_SUCCESS);
+    const auto expect_refused = [&] {
+      cuuint64_t bytes = 0;
+      EXPECT_EQ(cuMemAllocFromPoolAsync(&refused, kMiB, pool, stream), CUDA_ERROR_INVALID_VALUE);
+      EXPECT_EQ(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes),
+                CUDA_ERROR_INVALID_VALUE);
+      EXPECT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_ERROR_INVALID_VALUE);
+      EXPECT_EQ(cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
+    };
+    expect_refused();
+    ASSERT_EQ(in_order ? cuMemFreeAsync(block, stream) : cuMemFree(block), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+    EXPECT_EQ(free_bytes(), before);
+    expect_refused();
+  }
+}
+
 }  // namespace
 }  // namespace cuwarden::contract

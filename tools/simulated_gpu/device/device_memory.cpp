@@ -23,7 +23,7 @@ std::size_t host_tables(std::size_t mapped) { return mapped / 512 / kPage * kPag
 }  // namespace
 
 void trim_device(Device& device) {
-  for (MemoryPool* pool : simulator().pools.all()) {
+  for (MemoryPool* pool : all_memory_pools()) {
     if (pool->device == &device) pool->trim(0);
   }
   device.refund(device.graph_reserved - device.graph_used);

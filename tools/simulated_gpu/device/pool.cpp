@@ -76,7 +76,7 @@ CUdeviceptr MemoryPool::take(std::size_t request, Stream* stream) {
     if (context->device == device) latest = std::max(latest, busy_until(*context));
   }
   stream->busy_until = latest;
-  for (MemoryPool* pool : simulator().pools.all()) {
+  for (MemoryPool* pool : all_memory_pools()) {
     if (pool->device == device) pool->observe(nullptr);
   }
   if (const CUdeviceptr found = cut(nullptr, size)) return found;
@@ -155,6 +155,14 @@ void MemoryPool::trim(std::size_t keep) {
     device->refund(chunk.size);
     device->arena.give(start, chunk.size);
   }
+}
+
+std::vector<MemoryPool*> all_memory_pools() {
+  Simulator& sim = simulator();
+  std::erase_if(sim.ending_pools, [](const MemoryPool* pool) { return pool->reserved == 0; });
+  std::vector<MemoryPool*> pools(sim.pools.all().begin(), sim.pools.all().end());
+  pools.insert(pools.end(), sim.ending_pools.begin(), sim.ending_pools.end());
+  return pools;
 }
 
 }  // namespace cuwarden::simulated_gpu

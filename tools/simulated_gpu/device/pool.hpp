@@ -7,13 +7,14 @@
 
 #include <map>
 #include <set>
+#include <vector>
 
 #include "tools/simulated_gpu/device/state.hpp"
 
 namespace cuwarden::simulated_gpu {
 
-// A memory pool. Its handle, a CUmemoryPool, is the object's address. Callers hold
-// Simulator::mutex.
+// A memory pool. Its handle, a CUmemoryPool, is the object's address, and is stale once the program
+// has destroyed the pool. Callers hold Simulator::mutex.
 struct MemoryPool {
   // `owner`: the device whose memory the pool gives out; not null, and outlives the pool.
   explicit MemoryPool(Device* owner) : device(owner) {}
@@ -42,7 +43,6 @@ struct MemoryPool {
   bool is_default = false;  // True for the device's default pool (cuDeviceGetDefaultMemPool).
   // True for the import of another process's pool, which serves no requests here.
   bool imported = false;
-  bool destroyed = false;  // True once the program has destroyed the pool.
   // Bytes that the pool may keep. When the program synchronises with a stream, the pool gives free
   // chunks back to the device until all its chunks together have at most this many bytes.
   std::size_t release_threshold = 0;
@@ -102,5 +102,9 @@ struct MemoryPool {
   // have the same state and stream.
   void make_available(CUdeviceptr start, Block& block, State state, Stream* stream);
 };
+
+// Returns the memory pools of the process: the live ones, and those that the program destroyed
+// while it had memory of theirs, until the last of that memory is freed.
+std::vector<MemoryPool*> all_memory_pools();
 
 }  // namespace cuwarden::simulated_gpu

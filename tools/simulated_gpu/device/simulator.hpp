@@ -37,9 +37,10 @@ struct Simulator {
   Handles<GreenContext> green_contexts;  // Live green contexts of the process.
   Handles<Stream> streams;               // Live streams that the program has made.
   Handles<Event> events;                 // Live events of the process.
-  // Live memory pools (CUmemoryPool) of the process, and destroyed ones that still had memory of
-  // the device when the program destroyed them.
-  Handles<MemoryPool> pools;
+  Handles<MemoryPool> pools;             // Live memory pools (CUmemoryPool) of the process.
+  // Memory pools that the program destroyed while it had memory of theirs. A pool leaves the list
+  // once the last of that memory is freed (all_memory_pools()).
+  std::vector<MemoryPool*> ending_pools;
   // Live memory that the program has allocated, mapped or registered. This includes memory opened
   // from other processes, variables of modules, and memory of launched graphs.
   RangeTable ranges;

@@ -125,7 +125,7 @@ bool idle(const Stream& stream) {
 
 void observe_frees(Stream& stream) {
   Context& context = *stream.context;
-  for (MemoryPool* pool : simulator().pools.all()) {
+  for (MemoryPool* pool : all_memory_pools()) {
     pool->observe(&stream);
     pool->trim(pool->release_threshold);
   }

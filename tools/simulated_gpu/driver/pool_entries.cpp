@@ -70,15 +70,15 @@ CUresult cuMemPoolCreate(Locked& at, CUmemoryPool* out, const CUmemPoolProps* pr
 
 CUresult cuMemPoolDestroy(Locked& at, CUmemoryPool handle) {
   MemoryPool* pool = at.sim.pools.find(handle);
-  if (pool == nullptr || pool->is_default || pool->destroyed) return CUDA_ERROR_INVALID_VALUE;
+  if (pool == nullptr || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
   if (pool->device->current_pool == pool) pool->device->current_pool = pool->device->default_pool;
-  // Memory that the program still holds stays valid. The pool goes with the last of it, when
-  // trimming leaves nothing reserved.
+  // The handle is refused from now on, also while the program has memory of the pool (measured).
+  // That memory stays valid, and the pool exists until the last of it is freed.
+  at.sim.pools.remove(pool);
   pool->release_threshold = 0;
-  pool->destroyed = true;
   pool->observe(nullptr);
   pool->trim(0);
-  if (pool->reserved == 0) at.sim.pools.remove(pool);
+  if (pool->reserved != 0) at.sim.ending_pools.push_back(pool);
   return CUDA_SUCCESS;
 }
 
