@@ -38,6 +38,7 @@ RECLAIMERS = {
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p)
 _registered = {}  # name -> (number, function); keeps the function alive while it may be called
+_replaced = []  # functions whose reclaimer was replaced during a call; kept, since the call may still run
 
 
 def _torch(device):
@@ -102,10 +103,7 @@ def _library():
     """Returns the ctypes library with cuwarden's functions; None if the process does not run under cuwarden."""
     library = ctypes.CDLL(None)
     try:
-        register, unregister = (
-            library.cuwarden_1_register_reclaimer,
-            library.cuwarden_1_unregister_reclaimer,
-        )
+        register, unregister = library.cuwarden_1_register_reclaimer, library.cuwarden_1_unregister_reclaimer
     except AttributeError:
         return None
     register.argtypes = [ctypes.c_char_p, ctypes.c_char_p, _FUNCTION, ctypes.c_void_p]
@@ -138,7 +136,8 @@ def step(name=None):
 def register_reclaimer(name, modules, give_back):
     """Registers a function that cuwarden calls when a request for memory would fail.
 
-    name       str, 1 to 63 bytes in UTF-8. Replaces a reclaimer that has this name already.
+    name       str, 1 to 63 bytes in UTF-8. Replaces a reclaimer of this name, whose running call gets two
+               seconds to return. If it takes longer, the old function is kept until the process ends.
     modules    str of comma-separated parts of library paths; may be empty. If one of these libraries is
                on the call stack of the refused request, the function is not called for that request.
     give_back  give_back(device, bytes) frees memory and returns the number of bytes it freed. `device`
@@ -169,6 +168,7 @@ def register_reclaimer(name, modules, give_back):
         name.encode(), ",".join(filter(None, [GIL, modules])).encode(), function, None
     )
     if number != 0:
+        _replaced.extend(_registered.get(name, ())[1:])
         _registered[name] = (number, function)
     return number != 0
 

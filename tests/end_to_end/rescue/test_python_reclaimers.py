@@ -145,6 +145,29 @@ print(torch.malloc(2 << 30), torch.malloc(2 << 30))
     assert run.said_about("reclaimer mine", "gave nothing back") and len(run.said) == 2
 
 
+def test_the_function_of_a_replaced_reclaimer_lives_while_its_call_runs(workspace, frameworks):
+    text = """
+import cuwarden, gc, threading, torch, weakref
+goes_on, has_returned = threading.Event(), threading.Event()
+def slow(device, wanted):
+    goes_on.wait()
+    has_returned.set()
+assert cuwarden.register_reclaimer("mine", None, slow)
+old = weakref.ref(cuwarden._registered["mine"][1])
+torch.hold(3 << 30)
+print(torch.malloc(2 << 30))
+assert cuwarden.register_reclaimer("mine", None, lambda device, wanted: torch.empty())
+gc.collect()
+print(old() is not None)
+goes_on.set()
+has_returned.wait()
+print(torch.malloc(2 << 30) is not None)
+"""
+    env = {**frameworks, "CUWARDEN_SYNC_TIMEOUT": "200ms"}
+    run = workspace.run([sys.executable, "-c", text], env)
+    assert (run.returncode, run.stdout) == (0, "None\nTrue\nTrue\n"), run.stderr
+
+
 # A program that prints all it can find out about the way in which it was started.
 INQUIRING = """
 import atexit, pickle, sys, threading, unittest
