@@ -103,9 +103,14 @@ def test_a_copy_of_a_running_processs_ledger_is_no_sign_of_its_end(cuwarden, wor
     assert (done.returncode, done.stderr) == (0, "")
     assert f"process {process.pid} is still running" in done.stdout
     assert copy.exists() and list(workspace.reports.iterdir()) == []
+    line = f"{copy}: it is a copy of a ledger, and process {process.pid} is still running; "
+    assert done.stdout.startswith(line) and f"`cuwarden snapshot {process.pid}`" in done.stdout
+    refused = cuwarden("snapshot", copy)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", f"cuwarden: {done.stdout}")
     process.kill()
     process.wait()
     ledger.unlink()
+    assert "its process has ended" in cuwarden("snapshot", copy).stderr
     assert cuwarden("recover", copy).returncode == 0
     only_report(workspace).check_leaks(facts)
 

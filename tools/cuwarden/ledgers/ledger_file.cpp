@@ -157,6 +157,8 @@ bool LedgerFile::is_original() const {
   return process.file_device == device_ && process.file_inode == inode_;
 }
 
+bool LedgerFile::is_copy() const { return reader_->process().file_inode != 0 && !is_original(); }
+
 bool LedgerFile::is_still_at_its_path() const {
   struct stat status {};
   return lstat(path_.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;

@@ -82,6 +82,9 @@ class LedgerFile {
   // True if this is the file that the recorded process made, false if it is a copy. The ledger
   // contains the device and inode numbers of the file that was made.
   bool is_original() const;
+  // True if the ledger says which file the recorded process made, and this is another one. The
+  // process may still write to the original.
+  bool is_copy() const;
   // True if the file that is open here still lies at path() itself. False if it was removed,
   // renamed or replaced, also by a symbolic link to it, or if the path cannot be looked at.
   bool is_still_at_its_path() const;

@@ -25,6 +25,17 @@ bool is_of(const LedgerFile& file, pid_t pid) {
          process.pid == (own != 0 ? own : static_cast<std::uint32_t>(pid));
 }
 
+// Returns why the unlocked ledger, whose process had locked it, is no ledger of a running process:
+// a part of an error message.
+std::string why_not_live(const LedgerFile& file, const ledger::ProcessView& process) {
+  // A copy has no lock, whether its process runs or not.
+  const Life life = file.is_copy() ? life_of(process, file.inode()) : Life::ended;
+  if (life == Life::running) return about_copy_of_running(process);
+  if (life == Life::unknown)
+    return "it is a copy of a ledger, and " + about_process_out_of_sight(process);
+  return "its process has ended; `cuwarden recover` makes the report";
+}
+
 }  // namespace
 
 std::vector<std::string> usual_ledger_folders() {
@@ -141,13 +152,26 @@ LiveLedger live_ledger_at(const std::string& path) {
     return found;
   }
   int no_locks = 0;
-  if (file->lock(no_locks) && file->reader().process().lock_held) {
+  const ledger::ProcessView process = file->reader().process();
+  if (file->lock(no_locks) && process.lock_held) {
     found.has_none = true;
-    found.error = path + ": its process has ended; `cuwarden recover` makes the report";
+    found.error = path + ": " + why_not_live(*file, process);
     return found;
   }
   found.file = std::move(file);
   return found;
+}
+
+std::string about_copy_of_running(const ledger::ProcessView& process) {
+  const std::string pid = std::to_string(process.pid);
+  return "it is a copy of a ledger, and process " + pid + " is still running; `cuwarden snapshot " +
+         (pid_counts_here(process) ? pid : "PID") + "` makes the report of the process itself";
+}
+
+std::string about_process_out_of_sight(const ledger::ProcessView& process) {
+  return "process " + std::to_string(process.pid) +
+         " belongs to a container that cannot be seen from here (use cuwarden in there, or as root "
+         "outside)";
 }
 
 }  // namespace cuwarden

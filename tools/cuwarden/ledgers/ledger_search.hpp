@@ -35,8 +35,8 @@ struct LiveLedger {
   std::unique_ptr<LedgerFile> file;  // the open ledger; null if none can be read
   std::string error;                 // if `file` is null: the reason, one line for the user
   // True if `file` is null because there is no ledger of a running process. The process has mapped
-  // none; or the ledger is missing, still being made, or of a process that has ended. False for
-  // other reasons, such as a lack of rights, or a pid without a process.
+  // none; or the ledger is missing, still being made, a copy, or of a process that has ended. False
+  // for other reasons, such as a lack of rights, or a pid without a process.
   bool has_none = false;
 };
 // Finds and opens the ledger that the running process `pid` writes, among the files that the
@@ -45,10 +45,17 @@ struct LiveLedger {
 LiveLedger ledger_of(pid_t pid);
 // Opens the ledger at `path`, if its process still runs. The process may be invisible to this
 // command, as in another pid namespace, so the lock on the file decides. The process is taken to
-// have ended if it had locked the ledger and this file has no lock. So a copy of a running
-// process's ledger counts as that of an ended one. A process that had no lock is taken to run,
-// since not every file system has locks; LiveLedger::file may then hold the lock. If the process
-// has ended or the ledger cannot be read, LiveLedger::file is null and LiveLedger::error says why.
+// have ended if it had locked the ledger, and this file is no copy and has no lock. A process that
+// had no lock is taken to run, since not every file system has locks; LiveLedger::file may then
+// hold the lock. If the process has ended, the file is an unlocked copy, or the ledger cannot be
+// read, LiveLedger::file is null and LiveLedger::error says why.
 LiveLedger live_ledger_at(const std::string& path);
+
+// Returns the message about a copy of a ledger whose process still runs, without the copy's path:
+// it names the process, and the command that makes the process's report.
+std::string about_copy_of_running(const ledger::ProcessView&);
+// Returns the message about a ledger whose process may run in a container that this command cannot
+// see, without the ledger's path: it names the process, and says where the command can see it.
+std::string about_process_out_of_sight(const ledger::ProcessView&);
 
 }  // namespace cuwarden

@@ -20,6 +20,7 @@
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/clock.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/progress.hpp"
 
@@ -84,11 +85,6 @@ std::optional<std::string> own_report(const ledger::Reader& reader) {
       reader.rows(RegionId::incidents) <= 1)
     return std::nullopt;
   return earlier_report(process);
-}
-
-bool pid_counts_here(const ledger::ProcessView& process) {
-  const std::uint32_t here = pid_namespace_of(getpid());
-  return process.pid_namespace == 0 || here == 0 || process.pid_namespace == here;
 }
 
 bool ran_here(const ledger::ProcessView& process) {
@@ -181,7 +177,8 @@ bool is_left_to_a_child(const LedgerFile& file, const ledger::ProcessView& proce
 std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& request) {
   const ledger::ProcessView process = file.reader().process();
   const std::string pid = std::to_string(process.pid);
-  const auto is_running = [&] {
+  const auto is_running = [&]() -> Recovery {
+    if (file.is_copy()) return {RecoveryOutcome::running, {}, about_copy_of_running(process), {}};
     return left_alone(RecoveryOutcome::running, "process " + pid + " is still running");
   };
   const bool known_dead = is_waited_for(process, request);
@@ -212,10 +209,7 @@ std::optional<Recovery> in_use(const LedgerFile& file, const RecoveryRequest& re
     case Life::unknown:
       break;
   }
-  return left_alone(RecoveryOutcome::out_of_sight,
-                    "process " + pid +
-                        " belongs to a container that cannot be seen from here "
-                        "(recover it in there, or as root outside)");
+  return left_alone(RecoveryOutcome::out_of_sight, about_process_out_of_sight(process));
 }
 
 // Divides a message into `count` parts, at null bytes. Only the last part may hold null bytes.

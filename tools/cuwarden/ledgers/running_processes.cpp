@@ -176,10 +176,14 @@ Mappings mappings_of(pid_t pid) {
   return mappings;
 }
 
+bool pid_counts_here(const ledger::ProcessView& process) {
+  const std::uint32_t here = pid_namespace_of(getpid());
+  return process.pid_namespace == 0 || here == 0 || process.pid_namespace == here;
+}
+
 Life life_of(const ledger::ProcessView& process, ino_t inode) {
   if (which_boot(process.boot_id) == Boot::another) return Life::ended;
-  const std::uint32_t here = pid_namespace_of(getpid());
-  if (process.pid_namespace == 0 || here == 0 || process.pid_namespace == here) {
+  if (pid_counts_here(process)) {
     return is_process_of(static_cast<pid_t>(process.pid), process, inode) ? Life::running
                                                                           : Life::ended;
   }
@@ -187,7 +191,7 @@ Life life_of(const ledger::ProcessView& process, ino_t inode) {
   for (const pid_t pid : all_pids()) {
     if (own_pid(pid) == process.pid && is_process_of(pid, process, inode)) return Life::running;
   }
-  return here == initial_pid_namespace ? Life::ended : Life::unknown;
+  return pid_namespace_of(getpid()) == initial_pid_namespace ? Life::ended : Life::unknown;
 }
 
 std::optional<pid_t> lock_holder(ino_t inode) {

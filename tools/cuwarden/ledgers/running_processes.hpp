@@ -63,6 +63,10 @@ struct Mappings {
 // has mapped the shim (libcuwarden.so). `pid`: in the pid namespace of this command.
 Mappings mappings_of(pid_t pid);
 
+// True if the pid in a ledger means the same process for this command: the recorded process has
+// this command's pid namespace. True, too, if one of the two namespaces is unknown.
+bool pid_counts_here(const ledger::ProcessView&);
+
 // Says if a recorded process still runs. `unknown`: the process belongs to a pid namespace whose
 // processes /proc does not list for this command.
 enum class Life : std::uint8_t { running, ended, unknown };
