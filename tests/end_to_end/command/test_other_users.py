@@ -14,7 +14,7 @@ import pytest
 
 import shimmed
 from reports import Report
-from shimmed import COMMAND, PATIENCE_S, dead, only_report, program, sample, start
+from shimmed import COMMAND, PATIENCE_S, can_mount, dead, only_report, program, sample, start
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights")
 
@@ -304,6 +304,37 @@ print(rt.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(12345)))
     )
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert "chroot" in done.stderr.splitlines()[-1], done.stderr
+
+
+# Enters the path of a ledger, $0, in the list of `cuwarden run`, as the ledger's process does.
+ENTER = r"""printf '%s\0' "$0" >> "$CUWARDEN_REPORT_LIST" """
+
+
+@as_root
+def test_run_tells_of_a_ledger_that_only_another_user_can_recover(shared):
+    ledger, _ = dead(shared)
+    ledger.chmod(0o644)
+    done = shimmed.cuwarden(shared, "run", "--", "sh", "-c", ENTER, ledger, preexec_fn=nobody)
+    line = f"cuwarden: {ledger}: it belongs to root, and only its owner or root can recover it: left alone\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", line)
+    assert ledger.exists()
+
+
+@pytest.mark.skipif(not can_mount(), reason="takes the right to make namespaces")
+def test_run_tells_of_a_ledger_whose_process_it_cannot_see(workspace, live):
+    process = live(program("dying"), "wait")
+    process.stdout.readline()
+    (ledger,) = workspace.ledger.iterdir()
+    copy = workspace.folder / "copy"
+    subprocess.run(["cp", "--sparse=always", ledger, copy], check=True)
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", COMMAND, "run", "--", "sh", "-c", ENTER, copy],
+        env=workspace.environment(shim=False, preload=()), cwd=workspace.work, capture_output=True, text=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"cuwarden: {copy}: process {process.pid} belongs to a container that cannot be seen")
+    assert done.returncode == 0 and copy.exists()
 
 
 def test_a_file_that_cannot_be_read_is_not_replaced_by_a_page(shared):

@@ -58,6 +58,8 @@ class Collection {
       case RecoveryOutcome::busy:
       case RecoveryOutcome::no_time:
       case RecoveryOutcome::running:
+      case RecoveryOutcome::out_of_sight:
+      case RecoveryOutcome::other_user:
         print_error(ledger + ": " + made.text);
         found_.said = true;
         break;
@@ -68,7 +70,9 @@ class Collection {
       case RecoveryOutcome::not_wanted:
         found_.unwanted = true;
         break;
-      default:
+      case RecoveryOutcome::recovered:
+      case RecoveryOutcome::had_report:
+      case RecoveryOutcome::nothing_in_it:
         break;
     }
   }
