@@ -150,7 +150,7 @@ std::string expand_report_path(std::string_view pattern, std::string_view ledger
   std::string path = absolute_path(expand(pattern, pid));
   if (path == path_of_no_report) return path;
   if (is_folder(path)) {
-    path += "/" + expand(default_report_name, pid);
+    path += (path.ends_with('/') ? "" : "/") + expand(default_report_name, pid);
   } else if (is_special(path)) {
     log_warn(
         formatted("CUWARDEN_REPORT={}: a device, a pipe or a socket holds no report; use {}. "

@@ -269,6 +269,13 @@ def test_a_report_is_not_written_into_a_pipe(workspace):
     assert not list(workspace.folder.glob("pipe.*"))
 
 
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_the_path_of_a_report_in_a_folder_has_one_slash_before_its_name(workspace, ending):
+    env = {"CUWARDEN_REPORT": f"{workspace.reports}{ending}", "CUWARDEN_LOG": "debug"}
+    run = workspace.run([program("allocate"), "1", "5000"], env)
+    run.said_about("the report will be", f" {run.report.path}")
+
+
 def test_missing_folders_are_made(workspace):
     path = workspace.reports / "a" / "b" / "report.json"
     run = workspace.run(ALLOCATE, {"CUWARDEN_REPORT": path})
