@@ -376,6 +376,15 @@ def test_a_staged_tree_runs_on_a_machine_with_a_gpu(workspace):
     report.check_leaks(json.loads(done.stdout.splitlines()[-1])["leaked"])
 
 
+def test_doctor_names_the_simulated_gpu_if_there_is_no_other(cuwarden, workspace):
+    (workspace.folder / "libcuda.so.1").write_text("")
+    done = cuwarden("doctor", env={"LD_LIBRARY_PATH": workspace.folder})
+    assert done.returncode == 1
+    assert done.stdout.count("`cuwarden run --simulate 16GiB -- PROGRAM`") == 1
+    done = cuwarden("doctor", env={"LD_LIBRARY_PATH": DRIVER.parent})
+    assert "GPU 0" in done.stdout and "--simulate" not in done.stdout
+
+
 def test_a_page_is_written_beside_each_report(cuwarden, workspace):
     done = cuwarden(
         "run", "--html", "--simulate", "16GiB", "--report", workspace.reports / "report.json", "--", sample("lost_on_throw")

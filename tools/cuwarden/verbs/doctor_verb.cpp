@@ -157,6 +157,8 @@ bool check_driver(std::string& out) {
   const std::string package = driver_package_version();
   out += line("", package.empty() ? "no NVIDIA kernel module is loaded (or /sys is hidden)"
                                   : "kernel module " + package);
+  if (!driver.good)
+    out += line("", "`cuwarden run --simulate 16GiB -- PROGRAM` tries cuwarden on a simulated GPU");
   return driver.good;
 }
 
