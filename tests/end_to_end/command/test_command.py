@@ -251,6 +251,7 @@ def test_help_shows_each_usage_once(cuwarden):
         (("report", "--top", "many", "x"), ("--top", "'many'", "whole number")),
         (("report", "--frobnicate", "x"), ("no option --frobnicate", "report --help")),
         (("run", "--simulate", "much", "--", "true"), ("--simulate", "'much'", "64MiB")),
+        (("run", "--simulate", "800MiB", "--", "true"), ("--simulate", "800.0 MiB", "527 MiB", "on top", "1GiB")),
         (("run", "--simulate", "99999999GiB", "--", "true"), ("--simulate", "1024TiB")),
         (("run", "--pool", "maybe", "--", "true"), ("--pool", "'maybe'", "off, rescue, on or auto")),
         (("run", "--wait", "30", "--", "true"), ("--wait", "'30'", "30s")),

@@ -24,6 +24,7 @@
 #include "reporters/reports/report_policy.hpp"
 #include "reporters/words/error_text.hpp"
 #include "reporters/words/fitted.hpp"
+#include "reporters/words/quantities.hpp"
 #include "reporters/words/signal_name.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/recovery.hpp"
@@ -48,7 +49,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int status_not_found = 127, status_not_runnable = 126;  // the shells' exit statuses
-// Least size of the simulated GPU; a smaller one could not hold a context.
+// Least size of the simulated GPU. A context takes 527 MiB, and the program needs room beside it.
 constexpr std::uint64_t least_simulated_bytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t most_simulated_bytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t least_report_bytes = std::uint64_t{64} << 10;
@@ -115,7 +116,10 @@ bool set_up(const RunVerb& verb, const ProgramFile& program, const TemporaryFile
   std::string preloads = *shim;
   if (verb.simulated_bytes) {
     if (*verb.simulated_bytes < least_simulated_bytes) {
-      print_error("--simulate: a context alone takes 527 MiB; give a size of 1GiB or more");
+      print_error("--simulate: " + human_bytes(*verb.simulated_bytes) +
+                  " is too little: a context takes 527 MiB of it, and the program's memory comes "
+                  "on top; give "
+                  "a size of 1GiB or more");
       return false;
     }
     if (*verb.simulated_bytes > most_simulated_bytes) {
