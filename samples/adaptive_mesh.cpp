@@ -45,6 +45,7 @@ std::vector<Patch> mesh;
   void* values = nullptr;
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&values, bytes);
+  sample::free_if_served(request, values, account);
   return request;
 }
 

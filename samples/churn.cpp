@@ -45,6 +45,7 @@ std::vector<Answer> cache;
   void* buffer = nullptr;
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&buffer, bytes);
+  sample::free_if_served(request, buffer, account);
   return request;
 }
 

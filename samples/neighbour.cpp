@@ -91,7 +91,7 @@ class Neighbour {
   void* model = nullptr;
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&model, bytes);
-  if (request.result == cudaSuccess) account.allocated(bytes);
+  sample::free_if_served(request, model, account);
   return request;
 }
 

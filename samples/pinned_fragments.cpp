@@ -85,6 +85,7 @@ std::size_t address_limit() {
   void* buffer = nullptr;
   auto request = sample::Request::without_device("cudaMallocHost", bytes, __func__, __LINE__ + 1);
   request.result = cudaMallocHost(&buffer, bytes);
+  if (request.result == cudaSuccess) sample::require(cudaFreeHost(buffer), "cudaFreeHost");
   return request;
 }
 

@@ -133,6 +133,16 @@ inline int conclude(const Request& request, const Account& account, const std::s
   return 1;
 }
 
+// Frees the device memory of a request that was served although it was planned to fail, and counts
+// it in `account` as allocated and freed. The report of the run then begins with the rescue and not
+// with a leak. Does nothing if the request failed. `memory`: the memory of the served request.
+inline void free_if_served(const Request& request, void* memory, Account& account) {
+  if (request.result != cudaSuccess) return;
+  account.allocated(request.bytes);
+  require(cudaFree(memory), "cudaFree");
+  account.freed(request.bytes);
+}
+
 // Allocates the free memory of the current device in one piece, except for `room` bytes and less
 // than 2 MiB more. Counts the piece in `account`; it is never freed. Does nothing if less than
 // `room` bytes plus 1 GiB are free. If the allocation fails, ends the program with status 1. A

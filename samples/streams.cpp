@@ -43,6 +43,7 @@ struct Batch {
   // Missing here: cudaStreamSynchronize for each of the streams.
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&results, bytes);
+  sample::free_if_served(request, results, account);
   return request;
 }
 

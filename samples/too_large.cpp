@@ -20,6 +20,7 @@ sample::Account account;
   void* matrix = nullptr;
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&matrix, bytes);
+  sample::free_if_served(request, matrix, account);
   return request;
 }
 
@@ -35,5 +36,10 @@ int main(int argc, char** argv) {
   sample::require(cudaMalloc(&coordinates, bytes), "cudaMalloc");
   account.allocated(bytes);
   std::printf("%zu points\n", points);
-  return sample::conclude(all_distances(points), account, sample::fact("points", points));
+  const sample::Request request = all_distances(points);
+  if (request.result == cudaSuccess) {
+    sample::require(cudaFree(coordinates), "cudaFree");
+    account.freed(bytes);
+  }
+  return sample::conclude(request, account, sample::fact("points", points));
 }

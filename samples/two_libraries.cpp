@@ -39,6 +39,7 @@ bool train(std::size_t tensor_bytes, std::size_t tensors) {
   // Missing here: tensor_cache_empty().
   auto request = sample::Request::planned("cudaMalloc", bytes, __func__, __LINE__ + 1);
   request.result = cudaMalloc(&table, bytes);
+  sample::free_if_served(request, table, account);
   return request;
 }
 

@@ -64,6 +64,33 @@ def test_a_request_is_served_after_pending_frees_are_synchronised(workspace, cuw
     assert re.search(r"and was served by synchronise in [0-9.]+ .?s\n", text), text
 
 
+@pytest.mark.parametrize(
+    "command, settings",
+    [
+        (["streams"], {}),
+        (["two_libraries", "register"], {}),
+        (["churn"], {"CUWARDEN_MESH_PAUSE": "1m"}),
+        (["adaptive_mesh"], {"CUWARDEN_POOL": "on", "CUWARDEN_MESH_PAUSE": "1m"}),
+        (["too_large"], {"CUWARDEN_SPILL": "8GiB"}),
+        (["neighbour", "1"], {"CUWARDEN_WAIT": "1m"}),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else "",
+)
+def test_a_sample_frees_what_it_was_served_so_that_its_report_begins_with_the_rescue(
+    workspace, tmp_path, cuwarden, command, settings
+):
+    name, *arguments = command
+    env = {"CUWARDEN_SIM_MEMORY": "2GiB", "CUWARDEN_SIM_SHARED": tmp_path / "device", **settings}
+    run = workspace.run([sample(name), *arguments], env)
+    assert run.returncode == 1 and "was to fail, and was served" in run.own_stderr
+    facts = run.last_line
+    (report,) = [each for each in run.reports if each["process"]["pid"] != facts.get("other_pid")]
+    assert cuwarden("report", report.path).stdout.startswith("RESCUED: cuwarden served 1 request")
+    (incident,) = report["incidents"]
+    assert (incident["outcome"], incident["bytes"]) == ("rescued", facts["request"]["bytes"])
+    assert incident["stack"] not in {group["stack"] for group in report.leaks()}
+
+
 def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(workspace, cuwarden):
     run = workspace.run([program("shortages"), "changing", "times=4"], environment(CUWARDEN_POOL="rescue"))
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 3)
