@@ -129,6 +129,13 @@ def test_the_command_for_a_verdict_serves_the_request_of_its_sample(verdict, opt
     assert served.returncode == 1 and "was to fail, and was served" in served.stderr, served.stderr
 
 
+@pytest.mark.parametrize("size, status", [("2GiB", 1), ("16GiB", 0)])
+def test_the_request_of_churn_is_served_by_default_on_a_small_device(size, status, shown):
+    # A loaded machine may need longer to copy memory than the program is paused by default.
+    run = shown(f"cuwarden run --simulate {size} --mesh-pause 1m -- build/samples/churn")
+    assert run.returncode == status, run.stderr
+
+
 def test_the_table_of_commands_by_verdict_is_read():
     assert len(list(commands_by_verdict())) >= 6
 
