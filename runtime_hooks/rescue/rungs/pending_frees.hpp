@@ -106,9 +106,9 @@ class PendingFrees {
     // object.
     AwaitedEvents(PendingFrees&, const driver::RealDriver&, const tracking::LiveContexts&,
                   ContextId current, DeviceOrdinal device, Clock& clock);
-    // Destroys the events that were not reached. Events in other contexts stay until their contexts
-    // end, if another thread keeps the lock of PendingFrees for too long again, or has ended a
-    // stream or context without the lock.
+    // Destroys the events that were not reached. Events in other contexts may stay until their
+    // contexts end: if another thread keeps the lock of PendingFrees for too long again, or has
+    // ended a stream or context without the lock.
     ~AwaitedEvents();
     AwaitedEvents(const AwaitedEvents&) = delete;
     AwaitedEvents& operator=(const AwaitedEvents&) = delete;

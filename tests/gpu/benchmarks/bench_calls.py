@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""What the hooks of a kernel launch, of the launch of a CUDA graph and of a copy add to the driver's
-functions.
+"""The time that hooks add to a kernel launch, to the launch of a CUDA graph and to a copy.
 
     bench_calls.py [--processes N] [--turns N]
 
