@@ -12,7 +12,7 @@ HEAD = """# Settings
 
 All settings are environment variables. `cuwarden run` has an option for most of them: `--mesh-pause 1s` sets
 `CUWARDEN_MESH_PAUSE=1s`. [Words](words.md) explains terms such as ledger and slab. This page is made from
-`reporters/words/settings.def` by `tools/document_settings.py`.
+`runtime_hooks/core/settings/settings.def` by `tools/document_settings.py`.
 
 | variable | default | option | meaning |
 |---|---|---|---|

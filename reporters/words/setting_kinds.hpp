@@ -6,18 +6,13 @@
 // read() uses no stdio and no exceptions: the shim calls it inside the program's first CUDA call.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "reporters/words/setting_values.hpp"
+#include "runtime_hooks/core/settings/setting_types.hpp"
 
 namespace cuwarden::setting_kinds {
-
-// Most bytes of a path in a setting, including the zero byte at its end. Longer paths are not
-// accepted.
-inline constexpr std::size_t path_limit = 4096;
 
 // Base of a kind of setting that is one of two words: Kind::yes stands for true, Kind::no for
 // false.
@@ -54,7 +49,7 @@ struct DropOrKeep : OneOfTwoWords<DropOrKeep> {
 
 // Kind of a setting that is a path, which must not be empty and is otherwise not checked.
 struct AnyPath {
-  using Value = char[path_limit];  // path, with a zero byte at its end; empty: not set
+  using Value = setting_types::AnyPath;  // path, with a zero byte at its end; empty: not set
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "a path";
   // Stores the path, with a zero byte at its end. Returns false, and stores nothing, if the text is
@@ -111,7 +106,7 @@ struct FilePatterns : AnyPath {
 // written.
 struct ReportIf {
   // Conditions of which one must hold; all false: a report is always written.
-  using Value = ReportConditions;
+  using Value = setting_types::ReportIf;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_if;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -123,7 +118,7 @@ struct ReportIf {
 
 // Type, parser and text of the setting CUWARDEN_EXITCODE: an exit status.
 struct ExitStatus {
-  using Value = unsigned;  // 1 to 255; 0: the exit status of the process stays
+  using Value = setting_types::ExitStatus;  // 1 to 255; 0: the exit status of the process stays
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = "an exit status from 0 to 255";
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -137,7 +132,7 @@ struct ExitStatus {
 // that stay in a folder.
 struct ReportKeep {
   // Number of reports, from 1; 0: the setting is not set, and all reports stay.
-  using Value = unsigned;
+  using Value = setting_types::ReportKeep;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_report_keep;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -150,7 +145,8 @@ struct ReportKeep {
 // Type, parser and text of the setting CUWARDEN_STACK_DEPTH: the number of innermost frames that
 // are kept of each allocation's call stack.
 struct StackDepth {
-  using Value = unsigned;  // number of frames, up to 1024; 0: no stacks are recorded
+  using Value =
+      setting_types::StackDepth;  // number of frames, up to 1024; 0: no stacks are recorded
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_stack_depth;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -163,11 +159,7 @@ struct StackDepth {
 // Type, parser and text of the setting CUWARDEN_LOG: a level, which may have ":FILE" behind it to
 // write messages to a file.
 struct LogTarget {
-  // Value of CUWARDEN_LOG.
-  struct Value {
-    LogLevel level{};         // messages of this level and of more severe ones are written
-    char file[path_limit]{};  // path of the file to which messages are written; empty: stderr
-  };
+  using Value = setting_types::LogTarget;  // level, and the file for messages
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_log;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -180,7 +172,7 @@ struct LogTarget {
 // Type, parser and text of the setting CUWARDEN_POOL: the choice of the requests that cuwarden
 // serves instead of the driver.
 struct Pool {
-  using Value = PoolMode;  // choice of the requests that cuwarden serves
+  using Value = setting_types::Pool;  // choice of the requests that cuwarden serves
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_pool_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -194,7 +186,7 @@ struct Pool {
 // pointers to allocations at the process's end.
 struct Reachability {
   // Search for pointers to allocations: none, one of two seconds at most, or one without a limit.
-  using Value = ReachabilityMode;
+  using Value = setting_types::Reachability;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_reachability_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -208,7 +200,7 @@ struct Reachability {
 struct Mesh {
   // Four choices: memory may be moved; copies are compared with the originals; cuMemGetInfo counts
   // memory as free that moves could free; a kernel makes the copies.
-  using Value = MeshMode;
+  using Value = setting_types::Mesh;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_mesh_mode;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -220,7 +212,7 @@ struct Mesh {
 
 // Kind of a setting that is a length of time, such as "500ms", "30s" or "2m".
 struct Time {
-  using Value = std::uint64_t;  // length of time in nanoseconds
+  using Value = setting_types::Time;  // length of time in nanoseconds
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_duration;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not
@@ -233,7 +225,7 @@ struct Time {
 // Type, parser and text of the setting CUWARDEN_SPILL: the host memory that refused device requests
 // may use.
 struct Spill {
-  using Value = SpillAmount;  // amount of host memory that refused device requests may use
+  using Value = setting_types::Spill;  // amount of host memory that refused device requests may use
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_spill;
   // Parses a text and stores its value. Returns false, and stores nothing, if the text is not

@@ -7,21 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "runtime_hooks/core/settings/setting_types.hpp"
+
 namespace cuwarden {
 
-// The level of CUWARDEN_LOG: messages of this level and of more severe ones are written. `error` is
-// the most severe level, `debug` the least severe one. `off`: no messages are written.
-enum class LogLevel { off, error, warn, info, debug };
-// The value of CUWARDEN_POOL. `off`: the driver serves all requests. `rescue`: cuwarden tries to
-// serve requests that the driver refused. `on`: as `rescue`, and cuwarden's own pool also serves
-// small or badly rounded requests and page-locked memory from the start. `automatic`: as `rescue`,
-// and small or badly rounded device requests come from the pool once much memory is locked in the
-// driver's slabs (2 MiB pages of small requests).
-enum class PoolMode { off, rescue, on, automatic };
-// The value of CUWARDEN_REACHABILITY. `off`: no search for pointers to allocations is made at the
-// process's end. `on`: the search is made, however long it takes. `automatic`: the search is made,
-// for two seconds at most.
-enum class ReachabilityMode { off, on, automatic };
 // Texts for the enumerators of LogLevel in the setting CUWARDEN_LOG, in the enumerators' order.
 inline constexpr std::string_view log_level_names[] = {"off", "error", "warn", "info", "debug"};
 // Texts for the enumerators of PoolMode in the setting CUWARDEN_POOL, in the enumerators' order.
@@ -30,41 +19,6 @@ inline constexpr std::string_view pool_mode_names[] = {"off", "rescue", "on", "a
 // enumerators' order.
 inline constexpr std::string_view reachability_mode_names[] = {"off", "on", "auto"};
 
-// The value of CUWARDEN_SPILL: the amount of host memory that refused device requests of the
-// process may use, in bytes or in percent of the host's RAM. `bytes` and `percent` are both 0 if no
-// request may use host memory.
-struct SpillAmount {
-  std::uint64_t bytes = 0;  // bytes of host memory; 0 if `percent` is given
-  unsigned percent = 0;     // share of the host's RAM, from 0 to 100; 0 if `bytes` is given
-  bool is_visible = false;  // true if cuMemGetInfo counts the amount as free memory of the device
-};
-
-// The value of CUWARDEN_MESH: how memory of cuwarden's pool may be moved (meshing).
-struct MeshMode {
-  bool moves = true;      // true: memory of the pool may be moved; false: no memory is moved
-  bool verifies = false;  // true: each copy of moved memory is compared with the original
-  // True if cuMemGetInfo counts as free the memory that cuwarden could free by moving memory.
-  bool is_visible = false;
-  // True if a kernel copies the memory that is moved. The kernel is loaded into the program's
-  // contexts.
-  bool by_kernel = false;
-  bool operator==(const MeshMode&) const = default;  // True if all members are equal.
-};
-
-// The value of CUWARDEN_REPORT_IF: the conditions under which a report is written at the end of the
-// process. One condition that is true here has to hold. If all are false here, a report is always
-// written.
-struct ReportConditions {
-  // Condition for a report: memory was not freed, or the records may lack allocations.
-  bool leak = false;
-  // Condition for a report: a request was refused for lack of memory, or the records lack
-  // allocations.
-  bool incident = false;
-  // Condition for a report: a signal ended the process, its exit status is unknown or other than 0,
-  // or nothing shows how it ended.
-  bool abnormal = false;
-  bool operator==(const ReportConditions&) const = default;  // True if all members are equal.
-};
 // The words for the conditions in the setting CUWARDEN_REPORT_IF, in the order of the fields of
 // ReportConditions.
 inline constexpr std::string_view report_condition_names[] = {"leak", "incident", "abnormal"};

@@ -48,6 +48,7 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
   Rescue rescue{.call = call,
                 .conditions = now,
                 .settings = settings_,
+                .reclaimers = reclaimers_,
                 .earlier = earlier(now),
                 .clock = clock_,
                 .tried = tried};

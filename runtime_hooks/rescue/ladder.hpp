@@ -12,19 +12,21 @@ namespace cuwarden::rescue {
 // Tries rungs for refused requests. All threads may call the functions at any time.
 class Ladder {
  public:
-  // `settings`: the rungs that may be tried, and for how long; copied. `clock`: measures the times
-  // of all rungs; outlives the object.
-  explicit Ladder(const Settings& settings, Clock& clock) noexcept
-      : settings_(settings), clock_(clock) {}
+  // `settings`: the user's choices, such as rungs that may be tried, and for how long. `clock`:
+  // measures the times of all rungs. `reclaimers`: the registered functions of the program that
+  // empty caches; null: none can be registered. All of them outlive the object.
+  Ladder(const Settings& settings, Clock& clock, Reclaimers* reclaimers = nullptr) noexcept
+      : settings_(settings), clock_(clock), reclaimers_(reclaimers) {}
 
   // Returns true if the settings allow rungs to be tried for refused requests.
-  bool enabled() const noexcept { return settings_.enabled; }
+  bool enabled() const noexcept { return settings_.rescues(); }
   // Returns true if there is a rung that costs the program something and may be tried. Such rungs
   // are meshing, waiting and spilling, if they are turned on, and reclaimers (functions that empty
   // caches), if one is registered and may be called. They run only if
   // RescueConditions::is_last_resort_due is true.
   bool has_last_resorts() const noexcept {
-    return settings_.wait_ns != 0 || settings_.spills || settings_.meshes || has_reclaimers();
+    return settings_.wait_ns != 0 || settings_.spills() || settings_.longest_mesh_pause_ns() != 0 ||
+           has_reclaimers();
   }
 
   // Returns true if rungs should be tried for the refused request that `RescueConditions`
@@ -48,13 +50,12 @@ class Ladder {
   // Returns the number of reclaimers (functions that empty caches) that were ever registered; 0 if
   // none can be registered.
   std::uint32_t reclaimers() const noexcept {
-    return settings_.reclaimers == nullptr ? 0 : settings_.reclaimers->changes();
+    return reclaimers_ == nullptr ? 0 : reclaimers_->changes();
   }
   // Returns true if a reclaimer (a function that empties a cache) is registered and the settings
   // allow time to call it.
   bool has_reclaimers() const noexcept {
-    return settings_.reclaimers != nullptr && settings_.sync_timeout_ns != 0 &&
-           settings_.reclaimers->any();
+    return reclaimers_ != nullptr && settings_.sync_timeout_ns != 0 && reclaimers_->any();
   }
   // Remembers for is_worth_climbing() that a rescue of the request that `RescueConditions`
   // describes has found no memory. `tried_all`: true if all rungs that are turned on were tried.
@@ -67,9 +68,10 @@ class Ladder {
   EarlierFailures& earlier(const RescueConditions& now) noexcept {
     return earlier_[static_cast<std::size_t>(now.asked)][now.device % devices];
   }
-  // The rungs that may be tried, and for how long.
-  const Settings settings_;
-  Clock& clock_;  // measures waits and attempts
+  const Settings& settings_;  // the user's choices
+  Clock& clock_;              // measures waits and attempts
+  // The registered functions of the program that empty caches; null: none can be registered.
+  Reclaimers* const reclaimers_;
   // Earlier failures of rescues and of waits: a row for each thing that a call may ask for
   // (RescueConditions::asked). The index in a row is RescueConditions::device modulo `devices`.
   EarlierFailures earlier_[ledger::asked_count][devices];

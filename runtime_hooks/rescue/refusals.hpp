@@ -20,15 +20,16 @@ namespace cuwarden::rescue {
 // for its own calls.
 class Refusals {
  public:
-  // `parts` and `settings` are copied. All objects that `parts` refers to, and the other arguments,
-  // outlive the object. `clock`: measures the rungs, and the 10 s for which an equal request counts
-  // as the program's next attempt.
+  // `parts` is copied. All objects that `parts` refers to, and the other arguments, outlive the
+  // object. `settings`: the user's choices. `reclaimers`: the registered functions of the program
+  // that empty caches; null: none can be registered. `clock`: measures the rungs, and the 10 s for
+  // which an equal request counts as the program's next attempt.
   Refusals(const Parts& parts, tracking::AllocationRecorder& recorder, const Settings& settings,
-           IncidentProbes& probes, Clock& clock) noexcept
+           Reclaimers* reclaimers, IncidentProbes& probes, Clock& clock) noexcept
       : parts_(parts),
         recorder_(recorder),
         clock_(clock),
-        ladder_(settings, clock),
+        ladder_(settings, clock, reclaimers),
         pending_(parts.captures),
         probes_(probes) {}
 

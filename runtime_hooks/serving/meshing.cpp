@@ -22,14 +22,14 @@ using ledger::RungOutcome;
 }  // namespace
 
 bool ServingPools::can_mesh() const noexcept {
-  return settings_.mesh_pause_ns != 0 && parts_.device.any() &&
+  return settings_.longest_mesh_pause_ns() != 0 && parts_.device.any() &&
          driver::submission_gate.is_armed() && driver::can_tell_idle(parts_.real);
 }
 
 std::uint64_t ServingPools::unused_bytes(DeviceOrdinal device) noexcept {
   const pool::ArenaCounts counts = parts_.device.counts(device);
-  const bool can_move = (counts.partly_idle_bytes != 0 || settings_.shows_meshable) && can_mesh() &&
-                        !parts_.captures.any() && !mesh_obstacle();
+  const bool can_move = (counts.partly_idle_bytes != 0 || settings_.mesh.is_visible) &&
+                        can_mesh() && !parts_.captures.any() && !mesh_obstacle();
   return counts.idle_bytes +
          (can_move ? std::max(counts.partly_idle_bytes, meshable_bytes(device, counts.live_bytes))
                    : 0);
@@ -41,7 +41,7 @@ std::uint64_t ServingPools::meshable_bytes(DeviceOrdinal device,
                                            std::uint64_t live_bytes) noexcept {
   constexpr std::uint64_t lasts = 20, much = 16;
   const std::uint64_t before = meshable_beside_bytes_.load(std::memory_order_relaxed);
-  if (!settings_.shows_meshable) return 0;
+  if (!settings_.mesh.is_visible) return 0;
   const std::uint64_t begun = clock_.now_ns();
   if (meshable_device_.load(std::memory_order_relaxed) != device.value ||
       begun >= meshable_until_ns_.load(std::memory_order_relaxed) ||
@@ -131,7 +131,7 @@ RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Want
                                       {.least_bytes = least,
                                        .needed_bytes = needed,
                                        .enough_bytes = needed + ahead,
-                                       .verifies = settings_.verifies_meshing,
+                                       .verifies = settings_.mesh.verifies,
                                        .copies_need_memory = wanted.has_given_back,
                                        .kept_bytes = kept_for_next}) != 0;
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);

@@ -47,11 +47,11 @@ std::uint64_t ServingPools::allocate_here(const Allocate& allocate) noexcept {
 }
 
 std::uint64_t ServingPools::allocate(std::uint64_t bytes) noexcept {
-  if (settings_.pool == PoolUse::never || !pool::DevicePool::is_wasteful(bytes) ||
+  if (!settings_.uses_pool() || !pool::DevicePool::is_wasteful(bytes) ||
       are_apart_.load(std::memory_order_relaxed))
     return 0;
   std::uint64_t serves = UINT64_MAX;  // a bit for each device
-  if (settings_.pool == PoolUse::when_slabs_lock)
+  if (settings_.pool == PoolMode::automatic)
     serves =
         is_shared_.load(std::memory_order_relaxed) ? 0 : pool_on_.load(std::memory_order_relaxed);
   if (serves == 0) return 0;
@@ -77,7 +77,7 @@ void ServingPools::note_pool_now_and_then(DeviceOrdinal device) noexcept {
 void ServingPools::grant_for(DeviceOrdinal device) noexcept {
   const ErrnoGuard keep;
   const Uncancelled whole;
-  if (settings_.pool == PoolUse::from_start && !pool::maps_virtual_memory(parts_.real, device))
+  if (settings_.pool == PoolMode::on && !pool::maps_virtual_memory(parts_.real, device))
     notices_.tell_once(Notice::pool_not_supported, device, 0);
   const std::uint64_t others = used_.fetch_or(bit_of(device)) & ~bit_of(device);
   const auto grant = [&](DeviceOrdinal of, DeviceOrdinal to) {
@@ -101,7 +101,7 @@ std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
                                             std::optional<unsigned> flags) noexcept {
   constexpr unsigned known_flags =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-  if (settings_.pool != PoolUse::from_start || (flags.value_or(0) & ~known_flags) != 0) return 0;
+  if (settings_.pool != PoolMode::on || (flags.value_or(0) & ~known_flags) != 0) return 0;
   return allocate_here([&](DeviceOrdinal, ContextId context) {
     return parts_.pinned.allocate(parts_.real, context,
                                   flags.value_or(pool::PinnedPool::as_alloc_host), bytes,
@@ -111,7 +111,7 @@ std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
 
 void ServingPools::memory_is_out() noexcept {
   if (serving_pools.load(std::memory_order_relaxed) != nullptr) return;
-  if (settings_.mesh_pause_ns != 0) driver::submission_gate.arm();
+  if (settings_.longest_mesh_pause_ns() != 0) driver::submission_gate.arm();
   serving_pools.store(this, std::memory_order_release);
   answers_differ.store(true, std::memory_order_release);
 }
@@ -173,7 +173,7 @@ void ServingPools::note_pool(DeviceOrdinal device) noexcept {
 
 void ServingPools::process_is_ending() noexcept {
   is_ending_.store(true, std::memory_order_relaxed);
-  if (settings_.pool == PoolUse::never) return;
+  if (!settings_.uses_pool()) return;
   note_pinned();
   if (!parts_.device.any()) return;
   for (std::int32_t ordinal = 0; ordinal < tracking::DeviceReadings::device_limit; ++ordinal)
@@ -182,7 +182,7 @@ void ServingPools::process_is_ending() noexcept {
 
 bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
                                    std::uint64_t) noexcept {
-  if (settings_.pool == PoolUse::never || is_ending_.load(std::memory_order_relaxed)) return false;
+  if (!settings_.uses_pool() || is_ending_.load(std::memory_order_relaxed)) return false;
   note_pinned();
   bool gave_back = false;
   if (parts_.device.any()) {
@@ -198,7 +198,7 @@ bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceRea
 }
 
 void ServingPools::turn_on_if_slabs_lock(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
-  if (settings_.pool != PoolUse::when_slabs_lock || is_shared_.load(std::memory_order_relaxed) ||
+  if (settings_.pool != PoolMode::automatic || is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
   if (parts_.ledger.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;

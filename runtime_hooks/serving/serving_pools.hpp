@@ -10,12 +10,12 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/host_process.hpp"
+#include "runtime_hooks/core/settings/settings.hpp"
 #include "runtime_hooks/ledger/write/writer.hpp"
 #include "runtime_hooks/pool/device_pool.hpp"
 #include "runtime_hooks/pool/pinned_pool.hpp"
 #include "runtime_hooks/pool/spill.hpp"
 #include "runtime_hooks/serving/notices.hpp"
-#include "runtime_hooks/serving/serving_settings.hpp"
 #include "runtime_hooks/tracking/allocation.hpp"
 #include "runtime_hooks/tracking/captures.hpp"
 #include "runtime_hooks/tracking/devices/device_queries.hpp"
@@ -54,12 +54,14 @@ struct Pools {
 // threads may call the functions at any time.
 class ServingPools final : public tracking::ReadingListener {
  public:
-  // All references outlive the object. `settings` is copied. `process` tells how much memory the
-  // host has free. `clock` measures the pauses for meshing and waits for the gate.
-  ServingPools(const ServingSettings& settings, HostProcess& process, ledger::Writer& ledger,
-               const driver::RealDriver& real, const tracking::DeviceQueries& queries,
-               tracking::LiveContexts& contexts, tracking::Captures& captures,
-               tracking::MemoryPools& memory_pools, Notices& notices, Clock& clock) noexcept
+  // All references outlive the object; `spill`, the limits of spilling, is copied. `settings`: the
+  // user's choices. `process` tells how much memory the host has free. `clock` measures the pauses
+  // for meshing and waits for the gate.
+  ServingPools(const Settings& settings, const pool::SpillSettings& spill, HostProcess& process,
+               ledger::Writer& ledger, const driver::RealDriver& real,
+               const tracking::DeviceQueries& queries, tracking::LiveContexts& contexts,
+               tracking::Captures& captures, tracking::MemoryPools& memory_pools, Notices& notices,
+               Clock& clock) noexcept
       : settings_(settings),
         process_(process),
         memory_pools_(memory_pools),
@@ -70,9 +72,9 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
-               .device = pool::DevicePool(parts_.peers,
-                                          settings.mesh_pause_ns != 0 && settings.meshes_by_kernel),
-               .spill{settings.spill, parts_.peers, process}} {}
+               .device = pool::DevicePool(
+                   parts_.peers, settings.longest_mesh_pause_ns() != 0 && settings.mesh.by_kernel),
+               .spill{spill, parts_.peers, process}} {}
 
   // --- New requests.
 
@@ -85,7 +87,7 @@ class ServingPools final : public tracking::ReadingListener {
   std::uint64_t allocate_pinned(std::uint64_t bytes, std::optional<unsigned> flags) noexcept;
 
   // Returns true if the settings allow the pool to serve requests at some time.
-  bool uses_pool() const noexcept { return settings_.pool != PoolUse::never; }
+  bool uses_pool() const noexcept { return settings_.uses_pool(); }
 
   // --- Ways to make room for a refused request.
 
@@ -104,7 +106,7 @@ class ServingPools final : public tracking::ReadingListener {
   bool can_mesh() const noexcept;
   // Returns the longest time, in nanoseconds, that all pauses for one request together may last
   // (CUWARDEN_MESH_PAUSE). 0: mesh() must not be called.
-  std::uint64_t mesh_pause_ns() const noexcept { return settings_.mesh_pause_ns; }
+  std::uint64_t mesh_pause_ns() const noexcept { return settings_.longest_mesh_pause_ns(); }
   // Free memory of the device that a refused request needs: the argument of mesh().
   struct Wanted {
     std::uint64_t bytes = 0;  // bytes that the refused request needs
@@ -170,7 +172,7 @@ class ServingPools final : public tracking::ReadingListener {
   // or retained. Does nothing if the device is known to have a context, or if the settings allow
   // neither pool nor spilling. Without the access, a copy between two devices fails for the pool's
   // memory, although the driver's memory can be copied without cuCtxEnablePeerAccess (measured). If
-  // the access cannot be granted, the pool serves no more device memory. Under PoolUse::from_start,
+  // the access cannot be granted, the pool serves no more device memory. Under PoolMode::on,
   // tells the user if the device cannot map the pool's memory.
   void device_is_used(DeviceOrdinal device) noexcept {
     if (may_serve() && !is_used(device)) grant_for(device);
@@ -190,7 +192,7 @@ class ServingPools final : public tracking::ReadingListener {
   // if `may` is false. Returns false if the driver refused this for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
   // Gives those pages of the device's pool back that have had no allocation for a second, unless a
-  // stream is captured. Writes the pool's figures to the ledger. Under PoolUse::when_slabs_lock,
+  // stream is captured. Writes the pool's figures to the ledger. Under PoolMode::automatic,
   // turns the pool on for the device once more than 2 % of the device's memory is locked. Locked
   // memory was freed by the program, but lies in slabs (2 MiB units of the driver) that are partly
   // live. The pool stays off if the process shares memory by IPC handles. Does nothing if the
@@ -206,7 +208,7 @@ class ServingPools final : public tracking::ReadingListener {
   // --- Other processes.
 
   // Records that the program has made or opened an IPC handle; must be called after each. Under
-  // PoolUse::when_slabs_lock, the pool then serves no new requests for device memory, since its
+  // PoolMode::automatic, the pool then serves no new requests for device memory, since its
   // memory can have no IPC handle.
   void shares_by_ipc() noexcept { is_shared_.store(true, std::memory_order_relaxed); }
   // Must be called after the driver has refused to make an IPC handle for this address. If the
@@ -226,9 +228,7 @@ class ServingPools final : public tracking::ReadingListener {
     return device.value >= 0 && device.value < 64 ? std::uint64_t{1} << device.value : 0;
   }
   // Returns true if the settings allow memory to be served from the pools, or to be spilled.
-  bool may_serve() const noexcept {
-    return parts_.spill.enabled() || settings_.pool != PoolUse::never;
-  }
+  bool may_serve() const noexcept { return parts_.spill.enabled() || settings_.uses_pool(); }
   // Returns true if the process is known to have a context on the device. True, too, if the
   // device's ordinal is not from 0 to 63.
   bool is_used(DeviceOrdinal device) const noexcept {
@@ -290,11 +290,11 @@ class ServingPools final : public tracking::ReadingListener {
 
   // Returns the unused bytes that cuwarden's pool can give back to the device. Memory that was
   // mapped in one piece and holds no allocation always counts. Other unused pages count only if
-  // nothing forbids mesh() at present. With ServingSettings::shows_meshable, all memory that mesh()
+  // nothing forbids mesh() at present. With MeshMode::is_visible, all memory that mesh()
   // would save counts instead, if that is more.
   std::uint64_t unused_bytes(DeviceOrdinal) noexcept;
   // Returns the bytes of the device that meshing would free; 0 if the settings do not have them
-  // reported to the program (ServingSettings::shows_meshable). Finding the number takes a while. So
+  // reported to the program (MeshMode::is_visible). Finding the number takes a while. So
   // the last result is returned again until twenty times that while has passed, or until the pool's
   // live bytes have fallen by a sixteenth. `live_bytes`: the pool's live bytes on the device at
   // present.
@@ -333,8 +333,7 @@ class ServingPools final : public tracking::ReadingListener {
   // requests that it has served, and the bytes that it holds.
   void note_pinned() noexcept;
 
-  // The user's choices: when to use the pool, to move memory and to spill.
-  const ServingSettings settings_;
+  const Settings& settings_;             // the user's choices: when to use the pool, to move memory
   HostProcess& process_;                 // tells the host's free memory and the loaded libraries
   tracking::MemoryPools& memory_pools_;  // CUDA's own memory pools (CUmemoryPool)
   Notices& notices_;                     // writes messages to the user
@@ -363,7 +362,7 @@ class ServingPools final : public tracking::ReadingListener {
   // True once the process is known to share memory with others by IPC handles.
   std::atomic<bool> is_shared_{false};
   // Bit N is set once the pool was turned on for the device of ordinal N. This only happens under
-  // PoolUse::when_slabs_lock. Bits stay set, but if `is_shared_` is true, the pool serves no new
+  // PoolMode::automatic. Bits stay set, but if `is_shared_` is true, the pool serves no new
   // requests for device memory.
   std::atomic<std::uint64_t> pool_on_{0};
   // Bit N is set while the process is known to have a context on the device of ordinal N.

@@ -94,7 +94,7 @@ void record_block(hooks::Session& session, const void* frame, DeviceAddress addr
 }
 
 // Stores the allocator's figures in the ledger if they are of device memory, and records the block
-// if blocks are recorded (Session::records_blocks). The calling thread holds the lock of PyTorch's
+// if blocks are recorded (CUWARDEN_TENSORS). The calling thread holds the lock of PyTorch's
 // allocator. A process that records nothing now need not begin: without a CUDA call there is no
 // device memory, and after the end none is counted.
 //
@@ -114,7 +114,7 @@ inline void record(const void* frame, void* address, std::int64_t bytes, std::ui
   }
   const DeviceOrdinal ordinal{device.index};
   session->ledger.frameworks.pytorch(ordinal, reserved, allocated);
-  if (session->records_blocks && bytes != 0 && address != nullptr)
+  if (session->settings.tensors && bytes != 0 && address != nullptr)
     record_block(*session, frame, {reinterpret_cast<std::uint64_t>(address)}, bytes, ordinal);
 }
 

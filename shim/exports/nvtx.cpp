@@ -33,7 +33,7 @@ constexpr std::int32_t message_is_ascii = 1, message_is_registered = 3;
 
 // The name of the ranges that mark steps; a star at its end stands for any further text. Its
 // address is the handle of registered names that mark steps.
-char step_range[setting_kinds::path_limit];
+setting_types::RangeName step_range;
 // Each library with the header of NVTX asks for functions anew. step_range is filled once.
 enum class Filled : std::uint32_t { no, under_way, yes };
 constinit std::atomic<Filled> filled{Filled::no};

@@ -30,8 +30,8 @@
 #include "shim/interpose/early_lookups.hpp"
 #include "shim/interpose/namespaces.hpp"
 #include "shim/policy/host_process.hpp"
-#include "shim/policy/pool_settings.hpp"
 #include "shim/policy/serving_notices.hpp"
+#include "shim/policy/spill_settings.hpp"
 #include "shim/probes/memory_of_others.hpp"
 #include "shim/process/debug_lines.hpp"
 #include "shim/process/device_holders.hpp"
@@ -247,28 +247,15 @@ hooks::Session* Process::start_recording() noexcept {
     reserve_own_stack();
     note_beginnings_of_stacks();
     const pool::SpillSettings spill = spill_settings(settings);
-    session_ = new (session_storage)
-        hooks::Session(*ledger_, real_driver(),
-                       {.process = this_process,
-                        .completeness = *this,
-                        .notices = serving_notices,
-                        .probes = incident_explanations,
-                        .holders = &device_holders},
-                       {.stack_depth = settings.stack_depth,
-                        .python_frames = settings.python_frames,
-                        .framework_blocks = settings.tensors,
-                        .ladder = {.enabled = settings.pool != PoolMode::off,
-                                   .sync_timeout_ns = settings.sync_timeout_ns,
-                                   .wait_ns = settings.wait_ns,
-                                   .spills = spill.most_host_bytes != 0,
-                                   .meshes = mesh_pause_ns(settings) != 0,
-                                   .reclaimers = &reclaimers},
-                        .serving = {.pool = pool_use(settings.pool),
-                                    .mesh_pause_ns = mesh_pause_ns(settings),
-                                    .verifies_meshing = settings.mesh.verifies,
-                                    .meshes_by_kernel = settings.mesh.by_kernel,
-                                    .shows_meshable = settings.mesh.is_visible,
-                                    .spill = spill}});
+    session_ = new (session_storage) hooks::Session(*ledger_, real_driver(),
+                                                    {.process = this_process,
+                                                     .completeness = *this,
+                                                     .notices = serving_notices,
+                                                     .probes = incident_explanations,
+                                                     .holders = &device_holders,
+                                                     .reclaimers = &reclaimers,
+                                                     .spill = spill},
+                                                    settings);
     hooks::frames_prove_left.store([](const void* frame, const void* own_frame) noexcept {
       return has_left(get().session_->sites, frame, own_frame);
     });

@@ -42,7 +42,7 @@ constexpr KnownSetting known_settings[] = {
    .accepted = setting_kinds::kind::accepted,                        \
    .fallback = default_text,                                         \
    .fallback_in_words = in_words},
-#include "reporters/words/settings.def"
+#include "runtime_hooks/core/settings/settings.def"
     // `cuwarden run` sets this one for the shim; it is not for users.
     {.name = "CUWARDEN_REPORT_LIST",
      .read = read_as<setting_kinds::AnyPath, &Settings::report_list>,
@@ -131,7 +131,7 @@ void each_setting(const Settings& settings,
                   FunctionRef<void(std::string_view variable, const std::string& value)> take) {
 #define SETTING(member, kind, variable, ...) \
   take(variable, setting_kinds::kind::text(settings.member));
-#include "reporters/words/settings.def"
+#include "runtime_hooks/core/settings/settings.def"
 }
 
 // A program that runs with more rights than its caller is left alone: the environment that says
@@ -144,7 +144,7 @@ bool enabled_by_environment() {
   return enabled;
 }
 
-bool step_range_of_environment(setting_kinds::RangeName::Value& name) {
+bool step_range_of_environment(setting_types::RangeName& name) {
   return setting_kinds::RangeName::read(name, setting_text("CUWARDEN_STEP_RANGE"));
 }
 

@@ -6,23 +6,9 @@
 
 #include "reporters/words/setting_kinds.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/core/settings/settings.hpp"
 
 namespace cuwarden::shim {
-
-// Size in bytes of the array for a setting whose value is a path; the null byte at its end counts.
-using setting_kinds::path_limit;
-
-// The values of all settings, a member for each row of settings.def. All are zero until
-// read_settings() has filled them.
-struct Settings {
-#define SETTING(member, kind, ...) setting_kinds::kind::Value member{};
-#include "reporters/words/settings.def"
-  // Path of a file to which the shim appends the paths of its ledger and report, each with a null
-  // byte behind it. If no report is wanted, appends the text no_report_wanted instead of the
-  // report's path. `cuwarden run` passes the path in CUWARDEN_REPORT_LIST; empty without `cuwarden
-  // run`.
-  setting_kinds::AnyPath::Value report_list{};
-};
 
 // Callback that takes one message for the user about a setting that is unknown, has a bad value or
 // has no effect. Also takes messages about bad lines in the file of suppressions, which name the
@@ -47,7 +33,7 @@ void each_setting(const Settings& settings,
 bool enabled_by_environment();
 // Fills `name` with the value of CUWARDEN_STEP_RANGE. Returns false if it is not set or has a bad
 // value. Reads the environment, for code that runs before read_settings().
-bool step_range_of_environment(setting_kinds::RangeName::Value& name);
+bool step_range_of_environment(setting_types::RangeName& name);
 // True unless CUWARDEN_DEEPBIND is `keep`: RTLD_DEEPBIND is then removed from the flags of dlopen.
 // Reads the environment, for code that runs before read_settings().
 bool drops_deepbind_by_environment();

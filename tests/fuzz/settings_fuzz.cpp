@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
 
   char** const before = environ;
   environ = entries.data();
-  cuwarden::shim::Settings settings;
+  cuwarden::Settings settings;
   lines = 0;
   cuwarden::shim::read_settings(settings, [](std::string_view) { ++lines; });
   const std::string path = cuwarden::shim::expand_report_path(settings.report, "", 4711);

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from source_files import source_files
 
-CORE = ["runtime_hooks/core", "runtime_hooks/core/memory", "runtime_hooks/core/files"]
+CORE = ["runtime_hooks/core", "runtime_hooks/core/memory", "runtime_hooks/core/files", "runtime_hooks/core/settings"]
 FORMAT = ["runtime_hooks/ledger/format"]
 # The ledger's readers and its writer both know the format. Neither side may include the other.
 READ = FORMAT + ["runtime_hooks/ledger/read"]
@@ -49,6 +49,7 @@ ALLOWED = {
     "runtime_hooks/core": [],
     "runtime_hooks/core/memory": ["runtime_hooks/core"],
     "runtime_hooks/core/files": ["runtime_hooks/core"],
+    "runtime_hooks/core/settings": ["runtime_hooks/core"],
     # Replacements for functions of newer glibcs. Products link them; only the shim also includes them.
     "glibc_floor": CORE,
     "runtime_hooks/driver": CORE,

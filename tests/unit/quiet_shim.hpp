@@ -28,8 +28,15 @@ struct QuietShim : tracking::CompletenessListener, serving::NoticeWriter, rescue
   void failed_again(const rescue::Incident&, IncidentId) noexcept override {}
 
   // Returns the parts of the shim that a session calls: this object and `process`. `clock`: the one
-  // on which the session serves refused requests.
-  Surroundings around(Clock& clock = system_clock) { return {process, *this, *this, *this, clock}; }
+  // on which the session serves refused requests. `spill`: limits of spilling; none without it.
+  Surroundings around(Clock& clock = system_clock, const pool::SpillSettings& spill = {}) {
+    return {.process = process,
+            .completeness = *this,
+            .notices = *this,
+            .probes = *this,
+            .clock = clock,
+            .spill = spill};
+  }
   // The process that a session asks questions about.
   QuietProcess process;
 };

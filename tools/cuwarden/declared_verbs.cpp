@@ -39,7 +39,7 @@ constexpr SettingOption setting_options[] = {
    .help = in_help,                                                                               \
    .is_accepted = is_accepted<setting_kinds::kind>,                                               \
    .accepted = setting_kinds::kind::accepted},
-#include "reporters/words/settings.def"
+#include "runtime_hooks/core/settings/settings.def"
 };
 
 CLI::App* declare_run(CLI::App& app, RunVerb& run) {

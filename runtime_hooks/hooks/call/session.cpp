@@ -3,13 +3,14 @@
 namespace cuwarden::hooks {
 
 Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_real,
-                 const Surroundings& around, const SessionSettings& settings) noexcept
-    : ledger(given_ledger),
+                 const Surroundings& around, const Settings& given_settings) noexcept
+    : settings(given_settings),
+      ledger(given_ledger),
       real(given_real),
       queries(real, contexts),
       captures(around.clock),
       notices(around.notices),
-      pools(settings.serving, around.process, ledger, real, queries, contexts, captures,
+      pools(settings, around.spill, around.process, ledger, real, queries, contexts, captures,
             memory_pools, notices, around.clock),
       readings(ledger, real, queries, memory_pools, &pools, around.clock),
       neighbours(real, around.holders, around.clock),
@@ -18,7 +19,6 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
       context_memory(ledger, contexts, implicit, sites),
       objects(ledger, contexts, implicit, sites),
       allocations(ledger, queries, contexts, readings, implicit, sites, around.completeness),
-      records_blocks(settings.framework_blocks),
       refusals({.process = around.process,
                 .ledger = ledger,
                 .real = real,
@@ -30,7 +30,7 @@ Session::Session(ledger::Writer& given_ledger, const driver::RealDriver& given_r
                 .sites = sites,
                 .pools = pools,
                 .notices = notices},
-               allocations, settings.ladder, around.probes, around.clock) {
+               allocations, settings, around.reclaimers, around.probes, around.clock) {
   readings.tell_first(objects);
 }
 

@@ -2,9 +2,8 @@
 // usually at the process's first CUDA call; a forked child makes its own.
 #pragma once
 
-#include <cstddef>
-
 #include "runtime_hooks/core/clock.hpp"
+#include "runtime_hooks/core/settings/settings.hpp"
 #include "runtime_hooks/rescue/refusals.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 #include "runtime_hooks/tracking/allocation_recorder.hpp"
@@ -26,8 +25,8 @@ using tracking::launched_kernels;
 using tracking::loaded_kernels;
 using tracking::submitted_graphs;
 
-// Parts of the shim that a Session (the recording of a process's CUDA calls) calls. They outlive
-// the Session.
+// Parts of the shim that a Session (the recording of a process's CUDA calls) calls, and limits that
+// the shim has found out. The parts outlive the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
   // Listener that is called when an allocation could not be recorded: the ledger is incomplete.
@@ -39,20 +38,10 @@ struct Surroundings {
   Clock& clock = system_clock;
   // Lists the processes with memory on a device (NVML). Null: they cannot be listed.
   tracking::HolderList* holders = nullptr;
-};
-
-// The user's choices for a Session, the recording of a process's CUDA calls.
-struct SessionSettings {
-  // Most frames, the innermost ones, that are kept of each call stack; 0: no stacks are captured.
-  std::size_t stack_depth = 0;
-  // True if recorded call stacks include the Python frames of the calling thread.
-  bool python_frames = true;
-  // True if blocks that frameworks hand out are recorded, with their call stacks.
-  bool framework_blocks = false;
-  // Settings of the rungs: the ordered attempts to serve a refused request.
-  rescue::Settings ladder{};
-  // Settings of cuwarden's own pools, and of spilling (host memory behind device addresses).
-  serving::ServingSettings serving{};
+  // The registered functions of the program that empty caches. Null: none can be registered.
+  rescue::Reclaimers* reclaimers = nullptr;
+  // Limits of spilling (host memory behind device addresses), on this host.
+  pool::SpillSettings spill{};
 };
 
 // Owns all parts that record a process's CUDA calls. It is made when recording starts, usually at
@@ -62,8 +51,9 @@ class Session {
   // The ledger, the driver's functions and all objects that `Surroundings` refers to outlive the
   // session. The settings are copied.
   Session(ledger::Writer& ledger, const driver::RealDriver& real, const Surroundings&,
-          const SessionSettings&) noexcept;
+          const Settings&) noexcept;
 
+  const Settings settings;  // the user's choices
   // The ledger, the file that gets all records. It belongs to the caller of the constructor.
   ledger::Writer& ledger;
   // The driver's own functions, which belong to the caller of the constructor.
@@ -85,9 +75,7 @@ class Session {
   tracking::ContextMemory context_memory;
   tracking::ImplicitObjects objects;         // records streams, modules and executable graphs
   tracking::AllocationRecorder allocations;  // records allocations and frees
-  // True if blocks that frameworks hand out are recorded, with their call stacks.
-  const bool records_blocks;
-  rescue::Refusals refusals;  // counts refused requests and tries to serve them
+  rescue::Refusals refusals;                 // counts refused requests and tries to serve them
 
   // Counts a hooked driver call that begins in the calling thread. `hook`: the called function.
   // Invalidates the measurements (spans) that are under way on the current device, since the call

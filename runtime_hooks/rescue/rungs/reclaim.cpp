@@ -24,7 +24,7 @@ class Turns {
  public:
   explicit Turns(Rescue& rescue)
       : rescue_(rescue),
-        reclaimers_(*rescue.settings.reclaimers),
+        reclaimers_(*rescue.reclaimers),
         deadline_ns_(rescue.clock.now_ns() + rescue.settings.sync_timeout_ns) {}
 
   // Calls the reclaimer of this index, unless that is unsafe. Sets `failure` if the reclaimer has
@@ -108,9 +108,8 @@ RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
 }
 
 LeftOut obstacle(Rescue& rescue) {
-  const Settings& settings = rescue.settings;
-  if (settings.reclaimers == nullptr || !settings.reclaimers->any()) return LeftOut::nothing_there;
-  if (settings.sync_timeout_ns == 0) return LeftOut::turned_off;
+  if (rescue.reclaimers == nullptr || !rescue.reclaimers->any()) return LeftOut::nothing_there;
+  if (rescue.settings.sync_timeout_ns == 0) return LeftOut::turned_off;
   if (!rescue.conditions.fits_device) return LeftOut::too_large;
   return rescue.conditions.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
@@ -119,7 +118,7 @@ LeftOut obstacle(Rescue& rescue) {
 // that gave nothing back is written only if the request was not served.
 void run_each(Rescue& rescue) {
   Turns turns(rescue);
-  Reclaimers& reclaimers = *rescue.settings.reclaimers;
+  Reclaimers& reclaimers = *rescue.reclaimers;
   Reclaimers::Entry reclaimer;
   std::uint32_t gave_nothing = 0;  // a bit, by index, for each reclaimer that gave nothing back
   for (std::size_t turn = 0; turn < Reclaimers::limit; ++turn) {

@@ -8,6 +8,7 @@
 
 #include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/function_ref.hpp"
+#include "runtime_hooks/core/settings/settings.hpp"
 #include "runtime_hooks/core/strong_types.hpp"
 #include "runtime_hooks/core/vain_waits.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
@@ -20,26 +21,6 @@
 #include "runtime_hooks/rescue/rungs/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
-
-// Settings of the ladder: which rungs may be tried, and for how long.
-struct Settings {
-  // True if cuwarden tries to serve refused requests at all.
-  bool enabled = false;
-  // Longest time, in nanoseconds, to wait for the device to reach pending stream-ordered frees.
-  // Also the longest time to wait for all reclaimers (functions that empty caches) of one request
-  // together. 0: the device is not waited for, and no reclaimer is called.
-  std::uint64_t sync_timeout_ns = 0;
-  // Longest time, in nanoseconds, for which a refused request waits for other processes to free
-  // memory; 0: it does not wait.
-  std::uint64_t wait_ns = 0;
-  // True if refused requests may be served with host memory behind device addresses.
-  bool spills = false;
-  // True if the program may be paused to compact cuwarden's pool, so that whole pages become free.
-  bool meshes = false;
-  // The registered functions of the program that empty caches, to be called for a refused request.
-  // Outlives the ladder. Null: none can be registered.
-  Reclaimers* reclaimers = nullptr;
-};
 
 // Facts about a refused request and its device. They decide which rungs may run, and if rungs are
 // worth trying although an earlier rescue has tried them in vain.
@@ -161,7 +142,9 @@ struct Rescue {
   const RefusedCall& call;  // the refused request, and the objects that serve it
   // Facts about the request and its device, by which rungs decide if they run.
   const RescueConditions& conditions;
-  const Settings& settings;  // rungs that may be tried, and their time limits
+  const Settings& settings;  // the user's choices: rungs that may be tried, and their time limits
+  // The registered functions of the program that empty caches. Null: none can be registered.
+  Reclaimers* reclaimers;
   // The last failures of rescues and waits on the request's device. The rungs that wait store in
   // this object when a wait in vain has ended.
   EarlierFailures& earlier;

@@ -29,8 +29,8 @@ driver::RealDriver idle_driver() {
 }
 
 struct Recording {
-  explicit Recording(std::size_t depth)
-      : session(*writer, real, shim.around(), {.stack_depth = depth}) {
+  explicit Recording(unsigned depth)
+      : session(*writer, real, shim.around(), {.stack_depth = depth, .python_frames = true}) {
     writer->file.remove();
   }
   const std::array<const char*, 2> folders = {"/dev/shm", "/tmp"};

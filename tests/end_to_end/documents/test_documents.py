@@ -73,7 +73,7 @@ def test_the_page_of_the_reports_fields_is_made_from_the_schema(page, schema):
 
 def test_the_page_of_settings_is_made_from_the_list_of_settings():
     made = subprocess.run(
-        [shimmed.SOURCE / "tools" / "document_settings.py", shimmed.SOURCE / "reporters" / "words" / "settings.def"],
+        [shimmed.SOURCE / "tools" / "document_settings.py", shimmed.SOURCE / "runtime_hooks/core/settings/settings.def"],
         text=True, capture_output=True, check=True,
     )  # fmt: skip
     assert (shimmed.SOURCE / "docs" / "settings.md").read_text() == made.stdout

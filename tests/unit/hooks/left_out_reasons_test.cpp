@@ -33,9 +33,6 @@ class LeftOutReasonsTest : public HooksTest {
     };
     return real;
   }
-  static constexpr rescue::Settings ladder{
-      .enabled = true, .sync_timeout_ns = 100'000'000, .spills = true};
-
   void ask(Session& of, std::size_t bytes = large) {
     CUdeviceptr memory = 0;
     hooked_on(refuses, of, Row::cuMemAlloc_v2, cuMemAlloc_v2, &memory, bytes);
@@ -63,10 +60,11 @@ class LeftOutReasonsTest : public HooksTest {
   static constexpr std::size_t large = std::size_t{64} << 20;
   ManualClock clock;
   const driver::RealDriver refuses = refusing();
-  Session rescuing{*writer,
-                   refuses,
-                   shim.around(clock),
-                   {.ladder = ladder, .serving = {.spill = {.most_host_bytes = 1 << 30}}}};
+  Session rescuing{
+      *writer,
+      refuses,
+      shim.around(clock, {.most_host_bytes = 1 << 30}),
+      {.pool = PoolMode::rescue, .sync_timeout_ns = 100'000'000, .spill = {.bytes = 1 << 30}}};
   Session off{*writer, refuses, shim.around(clock), {}};
 };
 

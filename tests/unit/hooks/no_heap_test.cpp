@@ -44,7 +44,7 @@ class NoHeap : public HooksTest {
     }
   }
 
-  Session with_stacks{*writer, real, shim.around(), {.stack_depth = 64}};
+  Session with_stacks{*writer, real, shim.around(), {.stack_depth = 64, .python_frames = true}};
 };
 
 TEST_F(NoHeap, recording_a_call_uses_no_heap_and_calls_no_loader_function) {

@@ -23,8 +23,7 @@ TEST_F(ImplicitMemoryTest, ARefusedCallDisturbsTheDeviceThatItAskedForMemory) {
     }
   };
   for (const bool rescues : {false, true}) {
-    Session own(*writer, real, shim.around(),
-                {.ladder = {.enabled = rescues, .sync_timeout_ns = 0}});
+    Session own(*writer, real, shim.around(), {.pool = rescues ? PoolMode::rescue : PoolMode::off});
     contexts_of_both(own);
     const auto bytes_found_beside = [&](CUcontext refused_in) {
       const std::uint64_t booked = bytes().modules;

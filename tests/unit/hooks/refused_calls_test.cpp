@@ -102,7 +102,7 @@ class RefusedCallsTest : public HooksTest {
   Session session{*writer,
                   real,
                   shim.around(clock),
-                  {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
+                  {.pool = PoolMode::rescue, .sync_timeout_ns = 100'000'000}};
 };
 
 TEST_F(RefusedCallsTest, every_call_that_lacks_memory_for_itself_is_served_once_there_is_room) {
@@ -244,7 +244,7 @@ TEST_F(RefusedCallsTest, the_thread_is_at_the_gate_only_while_it_submits) {
     }
     std::vector<std::uint32_t> at_the_refusal;
   } probes;
-  Session own{*writer, real, probes.around(clock), {.ladder = {.enabled = true}}};
+  Session own{*writer, real, probes.around(clock), {.pool = PoolMode::rescue}};
   submissions.clear();
   refusals = 1;
   EXPECT_EQ(hooked_on(real, own, Row::cuGraphLaunch, cuGraphLaunch, CUgraphExec{nullptr},

@@ -78,7 +78,7 @@ class RescuesTest : public HooksTest {
   Session session{*writer,
                   real,
                   probes.around(clock),
-                  {.ladder = {.enabled = true, .sync_timeout_ns = 100'000'000}}};
+                  {.pool = PoolMode::rescue, .sync_timeout_ns = 100'000'000}};
 };
 
 TEST_F(RescuesTest, a_request_that_a_rescue_serves_is_no_failure_and_has_its_record) {

@@ -19,7 +19,7 @@ TEST(SettingValues, each_default_is_a_value_that_its_setting_accepts) {
     EXPECT_TRUE(text.empty() || setting_kinds::kind::read(value, text)) << variable; \
     ++count;                                                                         \
   }
-#include "reporters/words/settings.def"
+#include "runtime_hooks/core/settings/settings.def"
   EXPECT_GT(count, 10u);
 }
 
@@ -29,7 +29,7 @@ TEST(SettingValues, a_report_in_a_folder_has_the_default_name) {
   if (std::string(variable) == "CUWARDEN_REPORT") {    \
     by_default = fallback;                             \
   }
-#include "reporters/words/settings.def"
+#include "runtime_hooks/core/settings/settings.def"
   EXPECT_EQ(by_default, default_report_name);
 }
 

@@ -248,7 +248,7 @@ class LadderTest : public testing::Test {
   // rungs with a cost to the program may be tried. `on_device`: true if the request is for device
   // memory, false for host memory. Returns the rungs that were tried.
   Rungs climb(const Settings& given, bool may_wait = true, bool on_device = true) {
-    Ladder ladder(given, clock);
+    Ladder ladder(given, clock, reclaimers);
     return climb(ladder, may_wait, on_device);
   }
   // Tries the ladder's rungs for a refused request. `may_wait`: true if rungs with a cost to the
@@ -352,18 +352,10 @@ class LadderTest : public testing::Test {
   serving::Notices notices{failures};               // messages to the user
   // cuwarden's own pools: they serve from the start, mesh in pauses of 3 ms at most, and spill up
   // to 500 MiB.
-  serving::ServingPools pools{{.pool = serving::PoolUse::from_start,
-                               .mesh_pause_ns = 3'000'000,
-                               .spill = {.most_host_bytes = 500 * pool::MiB}},
-                              process,
-                              *writer,
-                              real,
-                              queries,
-                              contexts,
-                              captures,
-                              memory_pools,
-                              notices,
-                              clock};
+  const Settings settings_of_pools{.pool = PoolMode::on, .mesh_pause_ns = 3'000'000};
+  const pool::SpillSettings spill_limits{.most_host_bytes = 500 * pool::MiB};
+  serving::ServingPools pools{settings_of_pools, spill_limits, process,      *writer, real, queries,
+                              contexts,          captures,     memory_pools, notices, clock};
   // Reads how full the device is.
   tracking::DeviceReadings readings{*writer, real, queries, memory_pools, &pools};
   tracking::CallSites sites{*writer, 0};  // walks call stacks: none, since their depth is 0
@@ -392,9 +384,11 @@ class LadderTest : public testing::Test {
   ledger::Asked thing = ledger::Asked::memory;  // the thing that the request asks for
   // Error with which the driver refuses each repetition while the memory is not there.
   CUresult refusal = CUDA_ERROR_OUT_OF_MEMORY;
+  // The reclaimers that climb(Settings) gives its ladder; null: none can be registered.
+  Reclaimers* reclaimers = nullptr;
   // Settings of a ladder that waits for the device up to 200 ms, without rungs that cost the
   // program something.
-  const Settings settings{.enabled = true, .sync_timeout_ns = 200'000'000};
+  const Settings settings{.pool = PoolMode::rescue, .sync_timeout_ns = 200'000'000};
 };
 
 }  // namespace cuwarden::rescue

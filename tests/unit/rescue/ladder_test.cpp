@@ -42,7 +42,7 @@ TEST_F(LadderTest, a_stream_that_works_on_is_waited_for_as_long_as_is_allowed) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
   const std::uint64_t before = clock.now_ns();
-  const Rungs all = climb({.enabled = true, .sync_timeout_ns = 30'000'000});
+  const Rungs all = climb({.pool = PoolMode::rescue, .sync_timeout_ns = 30'000'000});
   EXPECT_EQ(all[1], std::pair(RungName::synchronise, RungOutcome::timed_out));
   EXPECT_GE(clock.now_ns() - before, 30'000'000u);
   EXPECT_LT(clock.now_ns() - before, 2'000'000'000u);
@@ -206,7 +206,7 @@ TEST_F(LadderTest, a_request_does_not_wait_if_it_fits_only_without_this_processs
 
 TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
   Settings spilling = settings;
-  spilling.spills = true;
+  spilling.spill.bytes = 500 * pool::MiB;
   spilling.wait_ns = 20'000'000;
   spill_obstacle = LeftOut::none;
   bytes = 8 * pool::MiB;
@@ -228,7 +228,7 @@ TEST_F(LadderTest, the_hosts_memory_is_taken_last_of_all) {
 
 TEST_F(LadderTest, the_driver_serves_a_request_that_the_device_has_room_for_when_spilling_is_due) {
   Settings spilling = settings;
-  spilling.spills = true;
+  spilling.spill.bytes = 500 * pool::MiB;
   spill_obstacle = LeftOut::none;
   bytes = 8 * pool::MiB;
   is_there = [this] { return requests == 2; };
@@ -281,7 +281,7 @@ TEST_F(LadderIsClimbedAgain, after_a_free_or_for_a_smaller_request) {
 
 TEST_F(LadderIsClimbedAgain, if_the_request_may_lie_elsewhere_unlike_the_refused_one) {
   Settings spilling_too = settings;
-  spilling_too.spills = true;
+  spilling_too.spill.bytes = 500 * pool::MiB;
   Ladder ladder(spilling_too, clock);
   climb_with(ladder, before);
   EXPECT_FALSE(ladder.is_worth_climbing(before));
@@ -307,7 +307,7 @@ TEST_F(LadderIsClimbedAgain, if_the_request_may_wait_now) {
 TEST_F(LadderIsClimbedAgain,
        but_a_request_that_waited_in_vain_and_can_spill_does_not_wait_again_at_once) {
   Settings both = settings;
-  both.spills = true;
+  both.spill.bytes = 500 * pool::MiB;
   both.wait_ns = 30'000'000;
   Ladder ladder(both, clock);
   std::vector<RungName> rungs;
@@ -334,7 +334,7 @@ TEST_F(LadderIsClimbedAgain,
 TEST_F(LadderIsClimbedAgain,
        and_the_time_that_earlier_rungs_take_does_not_make_a_vain_wait_an_old_one) {
   Settings both = settings;
-  both.spills = true;
+  both.spill.bytes = 500 * pool::MiB;
   both.wait_ns = 30'000'000;
   Ladder ladder(both, clock);
   spill_obstacle = LeftOut::none;
@@ -353,7 +353,8 @@ TEST_F(LadderIsClimbedAgain,
 TEST_F(LadderIsClimbedAgain, if_the_device_had_not_reached_the_pending_frees) {
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = -1;
-  Ladder ladder({.enabled = true, .sync_timeout_ns = 5'000'000}, clock);
+  const Settings brief{.pool = PoolMode::rescue, .sync_timeout_ns = 5'000'000};
+  Ladder ladder(brief, clock);
   climb_with(ladder, before);
   EXPECT_TRUE(ladder.is_worth_climbing(before));
 }

@@ -13,12 +13,11 @@ class LeftOutTest : public ReclaimersTest {
   LeftOutTest() {
     waits.wait_ns = 10'000'000;
     all_on = waits;
-    all_on.spills = true;
-    all_on.reclaimers = &all;
+    all_on.spill.bytes = 500 * pool::MiB;
   }
   Reasons reasons_with(const Settings& given, const RescueConditions& conditions,
                        bool on_device = true) {
-    Ladder ladder(given, clock);
+    Ladder ladder(given, clock, reclaimers);
     climb(ladder, conditions, on_device);
     return left_out;
   }
@@ -138,7 +137,7 @@ TEST_F(LeftOutTest, the_pools_know_why_a_request_is_not_spilled) {
 TEST_F(LeftOutTest, a_request_that_is_spilled_after_a_vain_wait_of_another_did_not_wait_again) {
   bytes = 8 * pool::MiB;
   pool::driver->free_bytes = process.host_left = 0;
-  Ladder ladder(all_on, clock);
+  Ladder ladder(all_on, clock, reclaimers);
   const RescueConditions conditions{.device = 1, .spill_obstacle = LeftOut::none};
   climb(ladder, conditions);
   EXPECT_FALSE(left_out.contains(RungName::wait)) << "the request waited";

@@ -78,7 +78,8 @@ TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_
   leave_one_block_in_each_page();
   pending.freed_in(stream(16), here);
   fake.polls_until_idle[stream(16)] = fake.polls_until_idle[nullptr] = -1;
-  Ladder ladder({.enabled = true, .sync_timeout_ns = 10'000'000}, clock);
+  const Settings brief{.pool = PoolMode::rescue, .sync_timeout_ns = 10'000'000};
+  Ladder ladder(brief, clock);
   EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
   EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
 }

@@ -50,6 +50,7 @@ struct Cache {
 // refused request.
 class ReclaimersTest : public LadderTest {
  protected:
+  ReclaimersTest() { reclaimers = &all; }
   ~ReclaimersTest() override {
     // Lets reclaimers return that are still in wait_to_be_let_go().
     release();
@@ -93,7 +94,7 @@ class ReclaimersTest : public LadderTest {
   std::deque<Cache> caches;        // the caches that make() has made
   Reclaimers all{process, clock};  // the registered reclaimers
   // Settings of a ladder that calls the reclaimers, for 100 ms together at most.
-  Settings with_reclaimers{.enabled = true, .sync_timeout_ns = 100'000'000, .reclaimers = &all};
+  Settings with_reclaimers{.pool = PoolMode::rescue, .sync_timeout_ns = 100'000'000};
   std::atomic<bool> let_go{false};  // true once release() was called
   std::vector<int> ids;             // results of add(), in order
 };

@@ -120,7 +120,7 @@ TEST_F(ReclaimersTest, a_reclaimer_that_ends_its_thread_counts_as_one_that_threw
   } threads;
   Reclaimers posix{threads, clock};
   posix.add("cache", "", Cache::reclaim, &cache);
-  with_reclaimers.reclaimers = &posix;
+  reclaimers = &posix;
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::failed));
   EXPECT_EQ(cache.calls, 2);
@@ -244,7 +244,7 @@ class ReclaimersAreCalledAgain : public ReclaimersTest {};
 TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache, "python:gil");
-  Ladder ladder(with_reclaimers, clock);
+  Ladder ladder(with_reclaimers, clock, reclaimers);
   const RescueConditions now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
   const auto climb_once = [&] { climb(ladder, now); };
   process.is_lock_held = true;
@@ -259,7 +259,7 @@ TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
 TEST_F(ReclaimersAreCalledAgain, once_another_reclaimer_is_registered) {
   Cache &first = make(), &second = make();
   add("first", first);
-  Ladder ladder(with_reclaimers, clock);
+  Ladder ladder(with_reclaimers, clock, reclaimers);
   const RescueConditions now{.device = 1, .bytes = 5000};
   climb(ladder);
   EXPECT_FALSE(ladder.is_worth_climbing(now));
@@ -270,7 +270,7 @@ TEST_F(ReclaimersAreCalledAgain, once_another_reclaimer_is_registered) {
 TEST_F(ReclaimersAreCalledAgain, once_the_allocator_has_retried_by_itself) {
   Cache& cache = make();
   add("cache", cache);
-  Ladder ladder(with_reclaimers, clock);
+  Ladder ladder(with_reclaimers, clock, reclaimers);
   RescueConditions first{
       .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
   const auto climb_once = [&](const RescueConditions& now) { climb(ladder, now); };
