@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 
+# No picture shows a setting: these sources hold the list of settings, and how the environment's texts are parsed.
+SHOWN_NOWHERE = {"settings.def", "setting_kinds.hpp", "setting_kinds.cpp"}
+
+
 def made_of(root):
     """Returns a line for each picture, and for each file that the pictures depend on: its hash and path."""
     texts = [path for folder in ("text", "words", "labels") for path in (root / "reporters" / folder).rglob("*")]
@@ -22,7 +26,7 @@ def made_of(root):
         *texts,
         root / "tools" / "pictures.mjs",
     ]
-    files = [path for path in files if path.is_file() and path.name != "meson.build"]
+    files = [path for path in files if path.is_file() and path.name not in {"meson.build", *SHOWN_NOWHERE}]
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in sorted(files)
     )
