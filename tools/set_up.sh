@@ -53,6 +53,16 @@ set_up_folder() {
   fi
 }
 
+# set_option FOLDER NAME VALUE: sets the option of a configured build folder, unless it has this value already.
+set_option() {
+  python3 -c 'import json, sys
+options = json.load(open(sys.argv[1] + "/meson-info/intro-buildoptions.json"))
+values = {option["name"]: json.dumps(option["value"]) for option in options}
+sys.exit(values[sys.argv[2]] != sys.argv[3])' "$@" && return
+  say "Configuring $1 anew with -D$2=$3"
+  meson configure "$1" "-D$2=$3" || stop "meson could not configure $1 (see above)"
+}
+
 # build_folder FOLDER [TARGET...]: builds the targets; without targets, everything.
 build_folder() {
   say "Building $1"
