@@ -79,6 +79,16 @@ def test_the_page_of_settings_is_made_from_the_list_of_settings():
     assert (shimmed.SOURCE / "docs" / "settings.md").read_text() == made.stdout
 
 
+def test_the_page_of_commands_names_each_format_of_export_and_no_other():
+    rows = (shimmed.SOURCE / "reporters" / "exports" / "exports.def").read_text()
+    formats = set(re.findall(r"^EXPORT\((\w+),", rows, re.MULTILINE))
+    page = (shimmed.SOURCE / "docs" / "commands.md").read_text()
+    (row,) = re.findall(r"^\| `cuwarden export .*", page, re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", row))
+    assert named >= formats, f"docs/commands.md lacks formats of `cuwarden export`: {formats - named}"
+    assert named == formats, f"docs/commands.md names formats that `cuwarden export` lacks: {named - formats}"
+
+
 def shown_defaults():
     page = (shimmed.SOURCE / "docs" / "settings.md").read_text()
     return dict(re.findall(r"^\| `(CUWARDEN_\w+)` \| (.*?) \|", page, re.MULTILINE))
