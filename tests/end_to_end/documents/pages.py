@@ -57,3 +57,12 @@ def commands():
         for command in dict.fromkeys(re.split(r"\s+# ", line)[0].strip() for line in lines):
             if command:
                 yield name_of(path), command
+
+
+def check_shown(shown, said):
+    """Fails unless each line of `shown` is in the text `said`, in the same order. Several spaces count as one."""
+    said = re.sub(" +", " ", said)
+    begin = 0
+    for line in shown.splitlines():
+        begin = said.find(re.sub(" +", " ", line.strip()), begin)
+        assert begin >= 0, f"{line}\nis not in\n{said}"

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import shimmed
-from pages import DOCUMENTS, blocks, name_of
+from pages import DOCUMENTS, blocks, check_shown, name_of
 
 
 def anchors_of(path):
@@ -60,6 +60,28 @@ def test_each_source_that_a_document_names_within_its_room_is_there(path):
 
 def test_readme_is_read_in_one_sitting():
     assert len((shimmed.SOURCE / "README.md").read_text().splitlines()) < 150
+
+
+def alike(text):
+    """Returns the text in one line, with the same words in place of folders, hosts, pids, times and durations. So it is
+    for the share of allocations that stay, which is judged by times.
+    """
+    text = re.sub(r"/\S*/(?=cuwarden-)|\S*/(?=samples/)", "", " ".join(text.split()))
+    text = re.sub(r"-\S+-\d+\.json", "-HOST-PID.json", text)
+    text = re.sub(r"\d\d:\d\d:\d\d", "TIME", text)
+    text = re.sub(r"1 in \d+ is never", "1 in N is never", text)
+    return re.sub(r"[\d.]+ (ns|µs|ms|s)\b", "DURATION", text)
+
+
+@pytest.mark.parametrize("heading", ["A leak", "Out of memory"])
+def test_the_readme_shows_what_the_command_says(heading, shown):
+    (section,) = re.findall(rf"^## {heading}\n(.*?)^## ", (shimmed.SOURCE / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (output,) = blocks("", section)
+    (command,) = re.findall(r"`(cuwarden run [^`]*)`[^`]*```", section)
+    run = shown(command)
+    parts = re.split(r"^…$", output, flags=re.MULTILINE)
+    assert len(parts) == 2
+    check_shown("\n".join(map(alike, parts)), alike(run.stderr))
 
 
 @pytest.mark.parametrize("page, schema", [("report", "report"), ("merged-report", "merged")])
@@ -200,11 +222,7 @@ def test_the_page_on_tests_that_leak_shows_what_is_said(shown, workspace):
     said = (run.stdout + run.stderr).replace(f"{workspace.work}/", "")
     assert run.returncode == 1 and "2 passed" in said
     assert said.splitlines()[-1] == last.strip()
-    said = re.sub(" +", " ", said)  # the versions of Python and pytest say how far columns are apart
-    begin = 0
-    for line in entry.splitlines():
-        begin = said.find(re.sub(" +", " ", line.strip()), begin)
-        assert begin >= 0, f"{line}\nis not in\n{said}"
+    check_shown(entry, said)  # the versions of Python and pytest say how far columns are apart
 
 
 def test_the_listener_that_the_page_shows_compiles(tmp_path):
