@@ -93,6 +93,15 @@ def test_the_page_of_the_reports_fields_is_made_from_the_schema(page, schema):
     assert (shimmed.SOURCE / "docs" / f"{page}.md").read_text() == made.stdout
 
 
+def test_the_verdicts_of_the_schema_are_made_from_the_list_of_verdicts(tmp_path):
+    schema = shimmed.SOURCE / "reporters" / "report.schema.json"
+    made = tmp_path / "schema.json"
+    shutil.copy(schema, made)
+    verdicts = shimmed.SOURCE / "reporters" / "verdicts" / "verdicts.def"
+    subprocess.run([shimmed.SOURCE / "tools" / "write_verdicts.py", verdicts, made], check=True)
+    assert made.read_text() == schema.read_text(), "reporters/report.schema.json: run tools/write_verdicts.py"
+
+
 def test_the_page_of_settings_is_made_from_the_list_of_settings():
     made = subprocess.run(
         [shimmed.SOURCE / "tools" / "document_settings.py", shimmed.SOURCE / "runtime_hooks/core/settings/settings.def"],
