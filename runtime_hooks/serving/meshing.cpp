@@ -4,6 +4,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
+#include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/driver/unknown_calls.hpp"
