@@ -94,9 +94,10 @@ void add_implicit(const IndexedReport& report, const Style& style, std::string& 
         return std::tuple(group.item, group.device, group.api);
       },
       style);
-  text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
-          " for contexts, modules, kernels, streams and graphs, most of it for\n";
   const std::size_t shown = std::min(groups.size(), most_implicit_groups);
+  text += "\n" + style.bold("TAKEN BY THE DRIVER") + ": " + human_bytes(bytes) +
+          " for contexts, modules, kernels, streams and graphs, " +
+          (shown == groups.size() ? "all" : "most") + " of it for\n";
   std::size_t width = 0;
   for (std::size_t i = 0; i < shown; ++i) width = std::max(width, amount_of(groups[i]).size());
   for (std::size_t i = 0; i < shown; ++i) add_group(report, groups[i], width, style, text);

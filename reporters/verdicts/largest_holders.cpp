@@ -68,7 +68,10 @@ std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
                             shortage.requested_bytes()},
                            "this process holds " + human_bytes(own) + " itself, all of it live" +
                                (grows ? ", and code that allocates more and more holds " +
-                                            human_bytes(growing) + " of that: look there first"
+                                            (human_bytes(growing) == human_bytes(own)
+                                                 ? "all of that"
+                                                 : human_bytes(growing) + " of that") +
+                                            ": look there first"
                                       : ": free or shrink what its top holders allocate") +
                                alternative_of_spilling(shortage)};
 }

@@ -164,13 +164,35 @@ bool anything_recorded(const IndexedReport& report) {
                              [](const auto& row) { return row.allocations.value_or(0) > 0; });
 }
 
+// Returns words for the failures of an incident's requests. `seen`: number of failures that the
+// program saw. `all`: number of refusals by the driver, those included that cuwarden rescued.
+std::string count_words(std::uint64_t seen, std::uint64_t all) {
+  if (seen == 0)
+    return " was refused" + (all > 1 ? " " + human_count(all) + " times from then on" : "");
+  std::string words = " failed";
+  if (seen > 1) words += " " + human_count(seen) + " times from then on";
+  if (seen < all) words += ", and " + human_count(all - seen) + " more were served all the same,";
+  return words;
+}
+
+// Returns words for the bytes that the request takes of the device, if only rounding makes them
+// more than `free_bytes`; otherwise an empty text. The driver rounds requests above 1 MiB up to
+// whole pages of 2 MiB, unless they are stream-ordered.
+std::string rounding_words(const model::Incident& incident, std::uint64_t free_bytes) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const std::uint64_t asked = *incident.bytes;
+  if (asked <= mib || asked > free_bytes || incident.kind == "stream_ordered") return "";
+  const std::uint64_t taken = (asked + 2 * mib - 1) / (2 * mib) * (2 * mib);
+  return taken <= free_bytes ? "" : " (the driver rounds it up to " + human_bytes(taken) + ")";
+}
+
 // Returns words for the free memory of the device at the refusal, if that is why the request
 // failed; otherwise an empty text.
 std::string free_words(const IndexedReport& report, const model::Incident& incident) {
   if (!incident.device || !incident.bytes) return "";
   for (const model::IncidentFact& fact : report->incident_facts)
     if (fact.incident == incident.id && fact.fact == "free_bytes" && fact.value)
-      return " with " + human_bytes(*fact.value) + " free";
+      return " with " + human_bytes(*fact.value) + " free" + rounding_words(incident, *fact.value);
   return "";
 }
 
@@ -185,10 +207,13 @@ void add_holder(const IndexedReport& report, const model::Incident& incident, co
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_calling_location(report, top.stack);
   if (location.empty()) return;
-  headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " of " +
-                    human_bytes(top.bytes.value_or(0)) + " in all, made" + location;
+  const std::string locked = human_bytes(top.slab_locked_bytes.value_or(0));
+  // Amounts that the cause has named already are not repeated.
+  const bool is_all = headline.cause.starts_with(locked + " ");
+  headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " (" +
+                    human_bytes(top.bytes.value_or(0)) + " in all), made" + location;
   if (holders_lock_slabs(incident, holders))
-    headline.cause += ", keep " + human_bytes(top.slab_locked_bytes.value_or(0)) + " locked";
+    headline.cause += is_all ? ", keep them locked" : ", keep " + locked + " locked";
   else if (grows(top))
     headline.cause += ", and ever more";
 }
@@ -221,8 +246,7 @@ Headline headline_of_incident(const IndexedReport& report, const model::Incident
   const std::uint64_t seen =
       incident.failed_count.value_or(all - std::min(all, incident.rescued_count.value_or(0)));
   headline.sentence = " " + moment_of(report, incident.time_ns.value_or(0)) + ": " +
-                      request_words(incident) + (seen == all ? " failed" : " was refused") +
-                      (all > 1 ? " " + human_count(all) + " times from then on" : "") +
+                      request_words(incident) + count_words(seen, all) +
                       free_words(report, incident) + at_calling_location(report, incident.stack);
   split(text_or(incident.advice, ""), headline);
   add_holder(report, incident, style, headline);

@@ -202,8 +202,23 @@ TEST_F(HeadlineTest, a_failed_request_has_its_moment_its_line_its_cause_and_the_
   EXPECT_TRUE(headline().line().ends_with(
       " of 8.0 MiB (GPU 0) failed with 3.0 MiB free at solver.cpp:7 in solve"))
       << headline().line();
+  report.incident_facts.back().value = 9 * mib;
+  report.incidents[0].bytes = 9 * mib;
+  EXPECT_TRUE(
+      has(headline().line(), " with 9.0 MiB free (the driver rounds it up to 10.0 MiB) at "))
+      << headline().line();
   EXPECT_EQ(shown.advice, "free or shrink something");
   EXPECT_EQ(shown.incident, 1u);
+}
+
+TEST_F(HeadlineTest, counts_the_failures_that_the_program_saw) {
+  model::Incident& incident = add_incident(5, "solve");
+  incident.repeats = 418;
+  incident.rescued_count = 198;
+  incident.failed_count = 221;
+  EXPECT_TRUE(has(headline().line(),
+                  " failed 221 times from then on, and 198 more were served all the same, at "))
+      << headline().line();
 }
 
 TEST_F(HeadlineTest, is_about_the_request_that_failed_last) {
@@ -228,10 +243,10 @@ TEST_F(HeadlineTest, names_the_holder_that_grows_before_a_larger_one) {
   growing.stack = add_stack("/src/cache.cpp", 41, "insert");
   report.incident_holders = {large};
   EXPECT_TRUE(headline().cause.ends_with(
-      "; 1 allocation of 100.0 MiB in all, made at model.cpp:3 in load (device_full_own)"));
+      "; 1 allocation (100.0 MiB in all), made at model.cpp:3 in load (device_full_own)"));
   report.incident_holders = {large, growing};
   EXPECT_TRUE(
-      headline().cause.ends_with("; 1 allocation of 20.0 MiB in all, made at cache.cpp:41 in "
+      headline().cause.ends_with("; 1 allocation (20.0 MiB in all), made at cache.cpp:41 in "
                                  "insert, and ever more (device_full_own)"));
 }
 

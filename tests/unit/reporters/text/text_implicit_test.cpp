@@ -51,7 +51,7 @@ TEST(TextImplicit, amounts_stand_flush_right_and_rows_of_nothing_are_left_out) {
   rows[3].released_count = 2;
   EXPECT_EQ(text_of(rows),
             "\nTAKEN BY THE DRIVER: 530.0 MiB for contexts, modules, kernels, streams and graphs, "
-            "most of it for\n"
+            "all of it for\n"
             "        527.0 MiB in 2 contexts · GPU 0 · cuCall\n"
             "       no stack was recorded\n"
             "    about 3.0 MiB in 2 modules · GPU 0 · cuCall\n"
