@@ -179,10 +179,11 @@ std::string count_words(std::uint64_t seen, std::uint64_t all) {
 // more than `free_bytes`; otherwise an empty text. The driver rounds requests above 1 MiB up to
 // whole pages of 2 MiB, unless they are stream-ordered.
 std::string rounding_words(const model::Incident& incident, std::uint64_t free_bytes) {
-  constexpr std::uint64_t mib = 1 << 20;
+  constexpr std::uint64_t device_page = 2 << 20;
   const std::uint64_t asked = *incident.bytes;
-  if (asked <= mib || asked > free_bytes || incident.kind == "stream_ordered") return "";
-  const std::uint64_t taken = (asked + 2 * mib - 1) / (2 * mib) * (2 * mib);
+  if (asked <= device_page / 2 || asked > free_bytes || incident.kind == "stream_ordered")
+    return "";
+  const std::uint64_t taken = (asked + device_page - 1) / device_page * device_page;
   return taken <= free_bytes ? "" : " (the driver rounds it up to " + human_bytes(taken) + ")";
 }
 
