@@ -61,6 +61,8 @@ def until(is_so, process=None):
 # calls let_time_pass(), at no cost of real time.
 DRIVEN_CLOCK = PROGRAMS / "libdriven_clock.so"
 DRIVEN = (DRIVER, RUNTIME, DRIVEN_CLOCK)
+# Kernels of the simulated GPU last for driven time, too.
+DRIVEN_WITH_DEVICE = (*DRIVEN, PROGRAMS / "libdriven_device.so")
 # Calls of nanosleep(), as std::this_thread::sleep_for() makes them, take time of the driven clock alone.
 DRIVEN_WITH_SLEEPS = (*DRIVEN, PROGRAMS / "libdriven_sleeps.so")
 

@@ -1,4 +1,5 @@
-// Lets time pass for the shim, in programs whose tests depend on the shim's clock.
+// Lets time pass for the shim, and reads the shim's clock, in programs whose tests depend on the
+// shim's clock.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,4 +16,13 @@ inline void let_time_pass(std::int64_t milliseconds) {
     reinterpret_cast<Pass>(found)(milliseconds * 1'000'000);
   else
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+}
+
+// Returns the present time by the shim's clock, in nanoseconds since an arbitrary moment: that of
+// driven_clock.cpp if it is preloaded, otherwise that of std::chrono::steady_clock.
+inline std::int64_t present_time_ns() {
+  using Read = std::int64_t (*)();
+  if (void* const found = dlsym(RTLD_DEFAULT, "driven_time_ns"))
+    return reinterpret_cast<Read>(found)();
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -45,3 +45,7 @@ int sleep_on(clockid_t, int, const timespec* length, timespec*) {
 
 // Lets that many nanoseconds pass for the shim; see let_time_pass().
 extern "C" void pass_driven_time(std::int64_t nanoseconds) { now_ns.fetch_add(nanoseconds); }
+// Returns the driven clock's time in nanoseconds; see present_time_ns().
+extern "C" std::int64_t driven_time_ns() { return now_ns; }
+// Reads the driven clock as clock_gettime() does, for driven_device.cpp.
+extern "C" int read_driven_clock(clockid_t clock, timespec* time) { return time_of(clock, time); }

@@ -2,16 +2,15 @@
 // memory, and between them makes calls that wait until the device has run a kernel.
 //
 // With CUWARDEN_SIM_KERNEL_TIME, each of these calls waits for about that time. The last line has
-// the number of waits, and how many of them lasted 50 ms or more.
-#include <chrono>
+// the number of waits, and how many of them lasted 50 ms or more by the shim's clock.
+#include <cstdint>
 #include <cstdio>
 
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/states/kernels.hpp"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 int waits = 0, long_waits = 0;
 
@@ -50,10 +49,10 @@ CUgraphExec make_executable(CUfunction kernel) {
 // Makes a call that waits for work of the device, and counts it.
 template <class Call>
 void wait(const Call& call) {
-  const auto start = Clock::now();
+  const std::int64_t start_ns = present_time_ns();
   REQUIRE(call());
   ++waits;
-  if (Clock::now() - start >= std::chrono::milliseconds(50)) ++long_waits;
+  if (present_time_ns() - start_ns >= 50'000'000) ++long_waits;
 }
 
 void wait_in_all_ways(CUfunction kernel, CUstream stream) {
