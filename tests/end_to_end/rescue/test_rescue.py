@@ -11,6 +11,7 @@ import pytest
 from shimmed import (
     BUILD,
     DRIVEN,
+    DRIVEN_WITH_DEVICE,
     DRIVER,
     PATIENCE_S,
     only_report,
@@ -199,15 +200,17 @@ def test_a_rung_that_a_kill_interrupted_is_no_failure_of_another_incident(worksp
 
 
 def test_a_kernel_that_runs_on_is_waited_for_and_no_longer_than_is_allowed(workspace):
-    # The request must come before the short kernel ends, also on a machine that stands still meanwhile.
+    # Kernels run on until the shim waits for them, so the request comes before the short kernel ends.
     env = environment(CUWARDEN_POOL="rescue")
     command = [program("shortages"), "pending", "busy=300"]
     short = {"CUWARDEN_SIM_KERNEL_TIME": "2s", "CUWARDEN_SYNC_TIMEOUT": "1000s"}
-    run = workspace.run(command, {**env, **short})
+    run = workspace.run(command, {**env, **short}, preload=DRIVEN_WITH_DEVICE)
     assert (run.last_line["served"], run.last_line["failures"]) == (1, 0)
     rescued(run.report, "synchronise")
+    (waited,) = [row for row in run.report["rungs"] if row["rung"] == "synchronise"]
+    assert waited["duration_ns"] > 1_900_000_000
     endless = {"CUWARDEN_SIM_KERNEL_TIME": "1000s", "CUWARDEN_SYNC_TIMEOUT": "50ms"}
-    run = workspace.run(command, {**env, **endless}, preload=DRIVEN)
+    run = workspace.run(command, {**env, **endless}, preload=DRIVEN_WITH_DEVICE)
     assert (run.last_line["served"], run.last_line["failures"]) == (0, 1)
     (incident,) = [i for i in run.report["incidents"]]
     assert incident["outcome"] == "failed" and incident["rescued_by"] is None
