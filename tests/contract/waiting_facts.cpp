@@ -1,22 +1,23 @@
 // Calls that wait for the device, and others that do not, while a kernel of 100 ms runs on a
-// non-blocking stream.
-#include <unistd.h>
-
+// non-blocking stream. The test drives the device's time, so that no kernel ends before a call.
 #include <atomic>
 #include <thread>
 
 #include "tests/comes_about.hpp"
+#include "tests/contract/device_time.hpp"
 #include "tests/contract/driver_test.hpp"
-#include "tests/thread_state.hpp"
 
 namespace cuwarden::contract {
 namespace {
+
+constexpr std::int64_t kernel_ms = 100;  // CUWARDEN_SIM_KERNEL_TIME
 
 class WaitingFacts : public DriverTest {
  protected:
   void SetUp() override {
     DriverTest::SetUp();
-    if (!simulated) GTEST_SKIP() << "needs a kernel of known duration";
+    if (!simulated) GTEST_SKIP() << "needs a device whose time the test drives";
+    DeviceTime::take_over();
     ASSERT_EQ(cuModuleLoadData(&module, "image"), CUDA_SUCCESS);
     ASSERT_EQ(cuModuleGetFunction(&kernel, module, "spin"), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -28,34 +29,23 @@ class WaitingFacts : public DriverTest {
     ASSERT_EQ(cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, where, nullptr, nullptr), CUDA_SUCCESS);
   }
   bool is_busy() { return cuStreamQuery(stream) == CUDA_ERROR_NOT_READY; }
-  // Launches a kernel and makes the call. Returns true if the kernel ran when the call began, and
-  // fails the test if it still runs when the call has returned.
+  // Launches a kernel and makes the call. Fails the test unless the kernel runs when the call
+  // begins, and no more when it has returned.
   template <typename Call>
-  bool waits_for_kernel(Call call) {
+  void waits_for_kernel(Call call) {
     launch();
-    const bool was_busy = is_busy();
+    EXPECT_TRUE(is_busy());
     EXPECT_EQ(call(), CUDA_SUCCESS);
     EXPECT_FALSE(is_busy());
-    return was_busy;
   }
-  // Launches a kernel and makes the call. Returns true if the kernel still runs when the call has
-  // returned.
+  // Launches a kernel and makes the call. Fails the test unless the kernel still runs when the call
+  // has returned.
   template <typename Call>
-  bool returns_before_kernel(Call call) {
+  void returns_before_kernel(Call call) {
     launch();
     EXPECT_EQ(call(), CUDA_SUCCESS);
-    const bool is_before = is_busy();
+    EXPECT_TRUE(is_busy());
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    return is_before;
-  }
-
-  // Other work on the machine may hold a call up, so that the kernel ends first: a claim about
-  // their order holds if one attempt of many shows it.
-  template <typename Attempt>
-  static bool is_so_once(Attempt attempt) {
-    for (int i = 0; i < 50; ++i)
-      if (attempt()) return true;
-    return false;
   }
 
   CUmodule module = nullptr;
@@ -67,71 +57,54 @@ TEST_F(WaitingFacts, frees_wait_for_the_device) {
   CUdeviceptr small = 0, neighbour = 0, large = 0;
   void* pinned = nullptr;
   ASSERT_EQ(cuMemAlloc(&neighbour, 4096), CUDA_SUCCESS);
-  EXPECT_TRUE(is_so_once([&] {
-    EXPECT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
-    return waits_for_kernel([&] { return cuMemFree(small); });
-  }));
-  EXPECT_TRUE(is_so_once([&] {
-    EXPECT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
-    return waits_for_kernel([&] { return cuMemFree(large); });
-  }));
-  EXPECT_TRUE(is_so_once([&] {
-    EXPECT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
-    return waits_for_kernel([&] { return cuMemFreeHost(pinned); });
-  }));
+  ASSERT_EQ(cuMemAlloc(&small, 4096), CUDA_SUCCESS);
+  waits_for_kernel([&] { return cuMemFree(small); });
+  ASSERT_EQ(cuMemAlloc(&large, 256 * kMiB), CUDA_SUCCESS);
+  waits_for_kernel([&] { return cuMemFree(large); });
+  ASSERT_EQ(cuMemAllocHost(&pinned, 4096), CUDA_SUCCESS);
+  waits_for_kernel([&] { return cuMemFreeHost(pinned); });
 }
 
 TEST_F(WaitingFacts, allocations_do_not_wait) {
   CUdeviceptr address = 0;
-  for (const std::size_t bytes : {kMiB, 256 * kMiB})
-    EXPECT_TRUE(is_so_once([&] {
-      const bool is_before = returns_before_kernel([&] { return cuMemAlloc(&address, bytes); });
-      EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
-      return is_before;
-    }));
+  for (const std::size_t bytes : {kMiB, 256 * kMiB}) {
+    returns_before_kernel([&] { return cuMemAlloc(&address, bytes); });
+    EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  }
 }
 
 TEST_F(WaitingFacts, allocations_wait_while_another_thread_frees_but_not_while_it_waits_otherwise) {
   CUdeviceptr freed = 0, address = 0;
   std::size_t free = 0, total = 0;
   // Makes `call` while another thread sleeps in `waits`, which waits for a kernel. Returns true if
-  // that kernel ran when the call began. `is_busy_then`: true if the kernel still runs when the
-  // call has returned.
-  const auto beside = [&](auto waits, auto call, bool& is_busy_then) {
-    std::atomic<pid_t> waiting{0};
+  // that kernel still runs when the call has returned.
+  const auto is_busy_after = [&](auto call, auto waits) {
     std::atomic<bool> has_waited{false};
     launch();
     std::thread other([&] {
+      DeviceTime::sleep_for_others();
       cuCtxSetCurrent(context);
-      waiting = gettid();
       EXPECT_EQ(waits(), CUDA_SUCCESS);
       has_waited = true;
     });
-    EXPECT_TRUE(
-        comes_about([&] { return has_waited || (waiting != 0 && thread_state(waiting) == 'S'); }));
-    const bool was_busy = is_busy();
+    EXPECT_TRUE(comes_about([] { return DeviceTime::sleepers() == 1; }));
+    EXPECT_TRUE(is_busy());
+    EXPECT_FALSE(has_waited);
     EXPECT_EQ(call(), CUDA_SUCCESS);
-    is_busy_then = is_busy();
+    const bool is_busy_then = is_busy();
+    DeviceTime::pass(kernel_ms);
     other.join();
-    return was_busy;
+    return is_busy_then;
   };
   const auto frees = [&] { return cuMemFree(freed); };
   const auto allocates = [&] { return cuMemAlloc(&address, 4096); };
   const auto asks = [&] { return cuMemGetInfo(&free, &total); };
   const auto waits = [] { return cuCtxSynchronize(); };
-  const auto allocate_freed = [&] { EXPECT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS); };
-  bool is_busy_then = false;
-  EXPECT_TRUE(is_so_once([&] {
-    allocate_freed();
-    const bool was_busy = beside(frees, allocates, is_busy_then);
-    EXPECT_FALSE(is_busy_then);
-    return was_busy;
-  }));
-  EXPECT_TRUE(is_so_once([&] {
-    allocate_freed();
-    return beside(frees, asks, is_busy_then) && is_busy_then;
-  }));
-  EXPECT_TRUE(is_so_once([&] { return beside(waits, allocates, is_busy_then) && is_busy_then; }));
+  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
+  EXPECT_FALSE(is_busy_after(allocates, frees));
+  ASSERT_EQ(cuMemAlloc(&freed, 256 * kMiB), CUDA_SUCCESS);
+  EXPECT_TRUE(is_busy_after(asks, frees));
+  EXPECT_TRUE(is_busy_after(allocates, waits));
 }
 
 TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
@@ -145,26 +118,18 @@ TEST_F(WaitingFacts, unmapping_and_access_do_not_wait) {
   ASSERT_EQ(cuMemAddressReserve(&base, kPage, 0, 0, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemCreate(&handle, kPage, &properties, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(is_so_once([&] {
-    return returns_before_kernel([&] { return cuMemSetAccess(base, kPage, &access, 1); });
-  }));
-  EXPECT_EQ(cuMemUnmap(base, kPage), CUDA_SUCCESS);
-  EXPECT_TRUE(is_so_once([&] {
-    EXPECT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
-    return returns_before_kernel([&] { return cuMemUnmap(base, kPage); });
-  }));
+  returns_before_kernel([&] { return cuMemSetAccess(base, kPage, &access, 1); });
+  returns_before_kernel([&] { return cuMemUnmap(base, kPage); });
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
 TEST_F(WaitingFacts, an_event_after_a_kernel_is_ready_when_the_kernel_is) {
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(is_so_once([&] {
-    launch();
-    EXPECT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
-    return cuEventQuery(event) == CUDA_ERROR_NOT_READY &&
-           cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
-  }));
+  launch();
+  EXPECT_EQ(cuEventRecord(event, stream), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(stream), CUDA_SUCCESS);
 }
@@ -176,15 +141,13 @@ TEST_F(WaitingFacts, an_event_of_the_context_is_ready_when_all_of_it_is) {
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   for (const CUstream busy : {apart, stream, CU_STREAM_PER_THREAD, CU_STREAM_LEGACY}) {
-    EXPECT_TRUE(is_so_once([&] {
-      std::thread([&] {
-        ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
-        launch(busy);
-      }).join();
-      EXPECT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
-      return cuEventQuery(event) == CUDA_ERROR_NOT_READY;
-    }));
-    ASSERT_TRUE(comes_about([&] { return cuEventQuery(event) != CUDA_ERROR_NOT_READY; }));
+    std::thread([&] {
+      ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+      launch(busy);
+    }).join();
+    EXPECT_EQ(cuCtxRecordEvent(context, event), CUDA_SUCCESS);
+    EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    DeviceTime::pass(kernel_ms);
     EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamQuery(busy), CUDA_SUCCESS);
   }
@@ -231,7 +194,9 @@ TEST_F(WaitingFacts, an_event_behind_a_free_is_synchronised_at_once_whatever_wor
   ASSERT_EQ(cuMemFreeAsync(block, stream), CUDA_SUCCESS);
   ASSERT_EQ(cuEventRecord(behind, stream), CUDA_SUCCESS);
   for (int i = 0; i < 20; ++i) launch();
-  ASSERT_TRUE(comes_about([&] { return cuEventQuery(behind) != CUDA_ERROR_NOT_READY; }));
+  EXPECT_EQ(cuEventQuery(behind), CUDA_ERROR_NOT_READY);
+  DeviceTime::pass(kernel_ms);
+  ASSERT_EQ(cuEventQuery(behind), CUDA_SUCCESS);
   ASSERT_EQ(cuEventSynchronize(behind), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAlloc(&other, most), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
