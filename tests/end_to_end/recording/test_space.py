@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import pytest
 
 from reports import bare_name
-from shimmed import DRIVEN, PROGRAMS, program
+from shimmed import DRIVEN, PROGRAMS, Workspace, program
 
-# The bounds are of CPU time, which is what the tests are about: the work that a process does between its
-# program's end and its own. It does not grow with the machine's other work, by which a process waits. Each
-# bound is three times what the work takes, or more.
+# The tests compare CPU times of two processes, from the end of the program to the end of the process. Both
+# times grow alike on a slow or busy machine. The work itself has no counter that is visible from outside.
 LARGE = "LARGE_COUNTS" in os.environ
 STACKS = 100_000 if LARGE else 20_000
 
@@ -67,17 +66,18 @@ def end_of(workspace, command, env=None):
     )
 
 
-@pytest.fixture(scope="module")
-def many_stacks(tmp_path_factory):
-    from shimmed import Workspace
-
-    workspace = Workspace(tmp_path_factory.mktemp("many_stacks"))
-    ending = end_of(workspace, [program("many_stacks"), str(STACKS)])
+def end_of_stacks(folder, stacks):
+    ending = end_of(Workspace(folder), [program("many_stacks"), str(stacks)])
     print(
-        f"{STACKS} stacks: ledger {ending.ledger_bytes >> 20} MiB, report {ending.cpu_s:.2f} s of "
+        f"{stacks} stacks: ledger {ending.ledger_bytes >> 20} MiB, report {ending.cpu_s:.2f} s of "
         f"CPU time, {ending.wall_s:.2f} s, {ending.extra_rss_bytes >> 20} MiB more memory"
     )
     return ending
+
+
+@pytest.fixture(scope="module")
+def many_stacks(tmp_path_factory):
+    return end_of_stacks(tmp_path_factory.mktemp("many_stacks"), STACKS)
 
 
 def test_every_one_of_many_stacks_is_in_the_report(many_stacks):
@@ -95,8 +95,10 @@ def test_many_stacks_take_little_disk(many_stacks):
     assert many_stacks.ledger_bytes <= STACKS * (256 << 20) / 100_000 + (1 << 20)
 
 
-def test_the_report_of_many_stacks_takes_little_time(many_stacks):
-    assert many_stacks.cpu_s <= 3 * STACKS / 100_000 + 0.2
+def test_the_time_for_a_report_of_many_stacks_grows_with_their_number_alone(many_stacks, tmp_path):
+    # Quadratic work would take 64 times as long for 8 times as many stacks.
+    few_stacks = end_of_stacks(tmp_path, STACKS // 8)
+    assert many_stacks.cpu_s < 20 * few_stacks.cpu_s
 
 
 def test_the_report_of_many_stacks_takes_little_memory(many_stacks):
@@ -195,11 +197,22 @@ def said_to_lack_lines(report):
 
 
 DEFAULT_TIME = {"CUWARDEN_SYMBOL_TIME": None}
-SYMBOL_TIME_S = 1.6  # the default, by the shim's clock: no more CPU time than that can be used
-REST_S = 1.0  # the program, or Python, and the rest of the report: some tenths of a second
+ENOUGH_TIME = {"CUWARDEN_SYMBOL_TIME": "1m"}
 # By this clock the default time is over after 16,000 readings, which the shim makes while it reads huge
 # debug information. Real time may be over at any moment, if the machine stands still.
 BY_READINGS = {**DEFAULT_TIME, "DRIVEN_CLOCK_READING_NS": 100_000}
+
+
+def run_with_little_time(workspace, command):
+    """Runs the command once with time enough for all debug information, and once with the default time by
+    readings. Checks that the second run takes less than half of the CPU time, and returns it.
+    """
+    whole, whole_s = cpu_seconds(workspace, command, env=ENOUGH_TIME)
+    assert (whole.returncode, said_to_lack_lines(whole.report)) == (0, ""), whole.stderr
+    run, used_s = cpu_seconds(workspace, command, env=BY_READINGS, preload=DRIVEN)
+    print(f"{used_s:.2f} s of CPU time; {whole_s:.2f} s to read all")
+    assert used_s < whole_s / 2  # a tenth, or much less if the information is compressed
+    return run
 
 
 def test_huge_debug_information_does_not_hold_the_process_up(workspace):
@@ -208,14 +221,12 @@ def test_huge_debug_information_does_not_hold_the_process_up(workspace):
 
     # With libbacktrace's own sort the report would take 50 s; with the better sort and no bound, 3 s.
     target = swollen(source, workspace.folder / "huge", 60_000)
-    run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
-    print(f"{used_s:.2f} s of CPU time")
-    assert used_s < SYMBOL_TIME_S + REST_S
+    run = workspace.run([target, "4"], DEFAULT_TIME)
     lacks = lines(run.report, "allocate") == {None}
     assert not lacks or str(target) in said_to_lack_lines(run.report)
     assert run.said == []
 
-    run = workspace.run([target, "4"], BY_READINGS, preload=DRIVEN)
+    run = run_with_little_time(workspace, [target, "4"])
     assert lines(run.report, "allocate") == {None}
     assert str(target) in said_to_lack_lines(run.report)
     assert run.said == []
@@ -223,7 +234,7 @@ def test_huge_debug_information_does_not_hold_the_process_up(workspace):
 
 def test_lines_of_huge_debug_information_are_read_if_the_user_allows_the_time(workspace):
     target = swollen(program("allocate"), workspace.folder / "huge", 60_000)
-    run = workspace.run([target, "4"], {"CUWARDEN_SYMBOL_TIME": "1m"})
+    run = workspace.run([target, "4"], ENOUGH_TIME)
     assert None not in lines(run.report, "allocate")
     assert run.report["tool"]["complete"] is True
 
@@ -238,12 +249,10 @@ def test_without_time_for_names_the_report_says_how_to_give_some(workspace):
 
 def test_compressed_debug_information_that_would_take_too_long_costs_lines_and_not_names(workspace):
     target = swollen(program("allocate"), workspace.folder / "huge", 60_000, compressed=True)
-    run, used_s = cpu_seconds(workspace, [target, "4"], env=DEFAULT_TIME)
-    print(f"{used_s:.2f} s of CPU time")
-    assert used_s < SYMBOL_TIME_S + REST_S
-    assert lines(run.report, "allocate") == {None}
-    assert str(target) in said_to_lack_lines(run.report)
-    assert run.said == []
+    for run in (workspace.run([target, "4"], DEFAULT_TIME), run_with_little_time(workspace, [target, "4"])):
+        assert lines(run.report, "allocate") == {None}
+        assert str(target) in said_to_lack_lines(run.report)
+        assert run.said == []
 
 
 MANY_LIBRARIES = """
@@ -262,12 +271,10 @@ def test_among_many_libraries_with_much_debug_information_small_ones_keep_their_
     for number, path in enumerate(huge):
         set_build_id(path, number)
     command = [sys.executable, "-c", MANY_LIBRARIES, *huge, small]
-    run, used_s = cpu_seconds(workspace, command, env=DEFAULT_TIME)
-    print(f"{used_s:.2f} s of CPU time")
+    run = workspace.run(command, DEFAULT_TIME)
     assert run.returncode == 0, run.stderr
-    assert used_s < SYMBOL_TIME_S + REST_S
 
-    run = workspace.run(command, BY_READINGS, preload=DRIVEN)
+    run = run_with_little_time(workspace, command)
     assert run.returncode == 0, run.stderr
     by_module = {}
     for frame in run.report["frames"]:
