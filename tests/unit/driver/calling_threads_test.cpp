@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -36,10 +39,11 @@ bool holds_in_child(const Test& test) {
 // Another thread that is inside a call of the driver until return_from_call().
 class ThreadInside {
  public:
-  ThreadInside() { stage_.wait(0); }
+  ThreadInside() {
+    wait_until("the thread is inside the call", [this] { return stage_ != 0; });
+  }
   void return_from_call() {
     if (stage_.exchange(2) != 1) return;
-    stage_.notify_all();
     thread_.join();
   }
 
@@ -48,10 +52,29 @@ class ThreadInside {
   std::thread thread_{[this] {
     DriverCall call;
     stage_ = 1;
-    stage_.notify_all();
-    stage_.wait(1);
+    wait_until("the call is to return", [this] { return stage_ != 1; });
     call.returned(CUDA_SUCCESS);
   }};
+};
+
+// The end that many threads wait for, without looking again and again: a thousand threads that look
+// would leave no time to others.
+class End {
+ public:
+  void come() {
+    const std::lock_guard locked(mutex_);
+    has_come_ = true;
+    all_.notify_all();
+  }
+  void await() {
+    std::unique_lock locked(mutex_);
+    if (!all_.wait_for(locked, longest_wait, [this] { return has_come_; })) std::abort();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_;
+  bool has_come_ = false;
 };
 
 // Waits in time that passes only in sleeps.
@@ -140,23 +163,21 @@ TEST(CallingThreadsTest, a_call_without_a_slot_in_which_a_forked_child_begins_en
   EXPECT_TRUE(holds_in_child([] {
     std::vector<std::thread> threads;
     std::atomic<std::size_t> ready{0};
-    std::atomic<bool> ends{false};
+    End ends;
     for (std::size_t i = 0; i < CallingThreads::most; ++i)
       threads.emplace_back([&] {
         DriverCall().returned(CUDA_SUCCESS);
         ++ready;
-        ready.notify_one();
-        ends.wait(false);
+        ends.await();
       });
-    for (std::size_t now = ready; now != threads.size(); now = ready) ready.wait(now);
+    wait_until("all threads have made a call", [&] { return ready == threads.size(); });
     std::thread([] {
       DriverCall call;
       calling_threads.forked();
       call.returned(CUDA_SUCCESS);
     }).join();
     const bool had_none = calling_threads.are_too_many();
-    ends = true;
-    ends.notify_all();
+    ends.come();
     for (std::thread& thread : threads) thread.join();
     return had_none && all_outside();
   }));
@@ -166,19 +187,17 @@ TEST(CallingThreadsTest, threads_without_a_slot_of_their_own_count_too) {
   EXPECT_TRUE(holds_in_child([] {
     std::vector<std::thread> threads;
     std::atomic<std::size_t> inside{0};
-    std::atomic<bool> ends{false};
+    End ends;
     for (std::size_t i = 0; i < CallingThreads::most + 1; ++i)
       threads.emplace_back([&] {
         DriverCall call;
         ++inside;
-        inside.notify_one();
-        ends.wait(false);
+        ends.await();
         call.returned(CUDA_SUCCESS);
       });
-    for (std::size_t now = inside; now != threads.size(); now = inside) inside.wait(now);
+    wait_until("all threads are inside a call", [&] { return inside == threads.size(); });
     const bool were_inside = calling_threads.are_too_many() && !all_outside();
-    ends = true;
-    ends.notify_all();
+    ends.come();
     for (std::thread& thread : threads) thread.join();
     return were_inside && all_outside();
   }));

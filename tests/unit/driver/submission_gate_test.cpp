@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
 #include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::driver {
@@ -58,7 +59,6 @@ TEST_F(SubmissionGateTest, no_thread_submits_while_the_gate_is_closed) {
         }
         if (is_moving.load(std::memory_order_relaxed)) ++wrong;
         passed.fetch_add(1, std::memory_order_relaxed);
-        passed.notify_all();
       }
     });
   for (int i = 0; i < 300; ++i) {
@@ -71,7 +71,8 @@ TEST_F(SubmissionGateTest, no_thread_submits_while_the_gate_is_closed) {
     is_moving.store(false, std::memory_order_relaxed);
     const std::uint64_t since_last = passed;
     gate.open();
-    passed.wait(since_last);  // the gate is open again
+    // The gate is open again.
+    ASSERT_TRUE(comes_about([&] { return passed != since_last; }));
   }
   ends = true;
   for (std::thread& one : all) one.join();
@@ -83,16 +84,14 @@ TEST_F(SubmissionGateTest, a_thread_that_never_comes_back_keeps_the_gate_open) {
   std::thread stays([&] {
     const Through long_one(gate);
     is_in = true;
-    is_in.notify_all();
-    ends.wait(false);
+    wait_until("the other thread has asked", [&] { return ends.load(); });
   });
-  is_in.wait(false);
+  wait_until("the thread is in", [&] { return is_in.load(); });
   const std::uint64_t begun_ns = clock.now_ns();
   EXPECT_FALSE(close(20 * ms));
   EXPECT_GE(clock.now_ns() - begun_ns, 20 * ms);
   std::thread([this] { const Through passes(gate); }).join();
   ends = true;
-  ends.notify_all();
   stays.join();
   EXPECT_TRUE(close(ms));
   gate.open();

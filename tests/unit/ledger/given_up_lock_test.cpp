@@ -12,6 +12,7 @@
 #include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -85,8 +86,7 @@ TEST_F(GivenUpLockTest, a_slow_holder_of_a_lock_is_waited_for) {
   FutexLock::sleep_while = [](const std::atomic<std::uint32_t>&, std::uint32_t, long) noexcept {
     if (++waits < 10) return false;
     is_slow = true;
-    is_slow.notify_all();
-    is_back.wait(false);
+    wait_until("the holder is back", [] { return is_back.load(); });
     return true;
   };
   FutexLock lock;
@@ -96,10 +96,9 @@ TEST_F(GivenUpLockTest, a_slow_holder_of_a_lock_is_waited_for) {
     const Locked locked(lock);
     got = static_cast<bool>(locked);
   });
-  is_slow.wait(false);
+  wait_until("the thread waits", [] { return is_slow.load(); });
   lock.unlock();
   is_back = true;
-  is_back.notify_all();
   other.join();
   EXPECT_TRUE(got);
 }

@@ -19,6 +19,7 @@
 #include "runtime_hooks/ledger/write/allocation_records/threads.hpp"
 #include "runtime_hooks/ledger/write/incidents.hpp"
 #include "runtime_hooks/ledger/write/stacks/stack_table.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden::ledger {
@@ -191,20 +192,20 @@ TEST(ThreadShards, a_vforked_child_takes_no_living_threads_number) {
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   constexpr int others = ThreadSlot::count - 1;
-  std::latch all_there(others + 1), child_was_there(1);
-  std::atomic<int> changed{0};
+  std::atomic<int> there{0}, changed{0};
+  std::atomic<bool> child_was_there{false};
   std::vector<std::thread> workers;
   for (int i = 0; i < others; ++i) {
     workers.emplace_back([&] {
       const ThreadSlot before = writer->threads.slot();
-      all_there.arrive_and_wait();
-      child_was_there.wait();
+      ++there;
+      wait_until("the child was there", [&] { return child_was_there.load(); });
       const ThreadSlot after = writer->threads.slot();
       changed +=
           before.number == 0 || after.number != before.number || after.tenancy != before.tenancy;
     });
   }
-  all_there.arrive_and_wait();
+  ASSERT_TRUE(comes_about([&] { return there == others; }));
   static ThreadSlot childs;
   childs.number = 1;
   const pid_t child = vfork();
@@ -215,7 +216,7 @@ TEST(ThreadShards, a_vforked_child_takes_no_living_threads_number) {
   waitpid(child, nullptr, 0);
   EXPECT_EQ(childs.number, 0u);
   EXPECT_EQ(writer->threads.slot().number, 0u) << "all numbers are in use";
-  child_was_there.count_down();
+  child_was_there = true;
   for (std::thread& worker : workers) worker.join();
   EXPECT_EQ(changed, 0);
 }
@@ -224,18 +225,18 @@ TEST(ThreadShards, a_thread_learns_if_another_one_is_inside_a_call_and_if_that_b
   const TemporaryFolder folder;
   Writer* const writer = make_writer(folder.path());
   ThreadShards& shards = writer->thread_shards;
-  std::latch is_inside(1), may_end(1);
+  std::atomic<bool> is_inside{false}, may_end{false};
   std::thread other([&] {
     shards.call_begins(HookId{0}, 5);
-    is_inside.count_down();
-    may_end.wait();
+    is_inside = true;
+    wait_until("the call may end", [&] { return may_end.load(); });
     shards.call_ends();
   });
-  is_inside.wait();
+  wait_until("the thread is inside", [&] { return is_inside.load(); });
   EXPECT_TRUE(shards.others_in_calls());
   EXPECT_TRUE(shards.others_in_calls(6));
   EXPECT_FALSE(shards.others_in_calls(5));
-  may_end.count_down();
+  may_end = true;
   other.join();
   EXPECT_FALSE(shards.others_in_calls());
   shards.call_begins(HookId{0}, 7);

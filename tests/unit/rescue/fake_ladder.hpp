@@ -21,6 +21,7 @@
 #include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "runtime_hooks/rescue/ladder.hpp"
 #include "runtime_hooks/serving/pool_memory.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/unit/manual_clock.hpp"
 #include "tests/unit/pool/counting_driver.hpp"
 #include "tests/unit/quiet_process.hpp"
@@ -187,13 +188,12 @@ class FakeProcess final : public QuietProcess {
     std::thread([work, argument] {
       work(argument);
       --running;
-      running.notify_all();
     }).detach();
     return true;
   }
   // Waits until all threads that start_thread() has started have ended.
   static void wait_until_none_runs() {
-    for (int now = running; now != 0; now = running) running.wait(now);
+    wait_until("the threads have ended", [] { return running == 0; });
   }
 
   // Results of start_thread(), reaches_memory() and holds_lock().

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime_hooks/rescue/rungs/reclaimers.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/unit/rescue/fake_ladder.hpp"
 
 namespace cuwarden::rescue {
@@ -41,7 +42,6 @@ struct Cache {
     cache.capture_mode = rescue::capture_mode;
     cache.thread = std::this_thread::get_id();
     ++cache.calls;
-    cache.calls.notify_all();
     return cache.give_back();
   }
 };
@@ -66,19 +66,16 @@ class ReclaimersTest : public LadderTest {
   }
   // Waits until release() is called, and returns 0: for reclaimers that do not return.
   std::size_t wait_to_be_let_go() {
-    let_go.wait(false);
+    wait_until("release() is called", [this] { return let_go.load(); });
     return 0;
   }
   // Lets all reclaimers return that are in wait_to_be_let_go().
-  void release() {
-    let_go = true;
-    let_go.notify_all();
-  }
+  void release() { let_go = true; }
   // Makes each wait of the requesting thread run out of time, but only after the cache's reclaimer
   // was called.
   void run_out_of_time_in(const Cache& cache) {
     clock.has_time_passed_waiting = [&cache] {
-      cache.calls.wait(0);
+      wait_until("the reclaimer is called", [&cache] { return cache.calls != 0; });
       return true;
     };
   }

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "tests/comes_about.hpp"
 #include "tests/unit/rescue/reclaimers_fixture.hpp"
 
 namespace cuwarden::rescue {
@@ -159,7 +160,7 @@ TEST_F(ReclaimersTest, a_request_during_a_call_waits_for_the_call_and_makes_its_
   std::thread other([&] {
     all.call(0, 1, {&real, here, 1, 1, clock.now_ns() + 20'000'000'000}, given);
   });
-  cache.calls.wait(0);
+  ASSERT_TRUE(comes_about([&] { return cache.calls != 0; }));
   EXPECT_EQ(cache.device, 1);
   is_there = [&] { return cache.calls == 2; };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
@@ -177,7 +178,7 @@ TEST_F(ReclaimersTest, a_request_makes_no_call_if_another_requests_call_gave_bac
   std::thread other([&] {
     all.call(0, 1, {&real, here, 0, 1, clock.now_ns() + 20'000'000'000}, given);
   });
-  cache.calls.wait(0);
+  ASSERT_TRUE(comes_about([&] { return cache.calls != 0; }));
   is_there = [this] { return let_go.load(); };
   EXPECT_EQ(climb(with_reclaimers).back(), std::pair(RungName::reclaim, RungOutcome::served));
   other.join();
@@ -211,7 +212,7 @@ TEST_F(ReclaimersTest, a_thrown_exception_is_destroyed_before_the_call_counts_as
     }
     Exception(const Exception&) = delete;
     ~Exception() {
-      may_go.wait(false);
+      wait_until("release() is called", [this] { return may_go.load(); });
       is_there = false;
     }
     std::atomic<bool>& is_there;

@@ -31,14 +31,12 @@ class EndTurnTest : public testing::Test {
         : thread_([this, &before] {
             before();
             has_begun_ = true;
-            has_begun_.notify_all();
-            ends_.wait(false);
+            wait_until("the object ends", [this] { return ends_.load(); });
           }) {
-      has_begun_.wait(false);
+      wait_until("the thread has begun", [this] { return has_begun_.load(); });
     }
     ~StuckThread() {
       ends_ = true;
-      ends_.notify_all();
       thread_.join();
     }
     StuckThread(const StuckThread&) = delete;

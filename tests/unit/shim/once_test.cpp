@@ -56,11 +56,10 @@ TEST(Once, a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have) {
   std::thread worker([] {
     pthread_once(&control, [] {
       inside = true;
-      inside.notify_all();
-      may_go.wait(false);
+      cuwarden::wait_until("the child has ended", [] { return may_go.load(); });
     });
   });
-  inside.wait(false);
+  cuwarden::wait_until("the thread is inside", [] { return inside.load(); });
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGALRM, SIG_DFL);
@@ -72,7 +71,6 @@ TEST(Once, a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have) {
   int status = -1;
   waitpid(child, &status, 0);
   may_go = true;
-  may_go.notify_all();
   worker.join();
   EXPECT_EQ(status, 0);
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "samples/libraries/tensor_cache.hpp"
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/device_memory.hpp"
 
 namespace shortages {
@@ -169,13 +170,11 @@ void pending() {
   std::thread freer([&] {
     use();
     has_freed = true;
-    has_freed.notify_all();
-    was_asked.wait(false);
+    cuwarden::wait_until("the request was made", [&] { return was_asked.load(); });
   });
-  has_freed.wait(false);
+  cuwarden::wait_until("the memory was freed", [&] { return has_freed.load(); });
   request(free_bytes() + number("more", 512) * MiB);
   was_asked = true;
-  was_asked.notify_all();
   freer.join();
 }
 

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
+
 int main() {
   constexpr int threads = 8;
   constexpr std::size_t bytes = 65536;
@@ -19,8 +21,7 @@ int main() {
     racing.emplace_back([&, i] {
       using Allocate = cudaError_t (*)(void**, std::size_t);
       --waiting;
-      while (waiting.load() > 0) {
-      }
+      cuwarden::wait_awake_until("all threads are there", [&] { return waiting == 0; });
       Allocate allocate = [](void** p, std::size_t n) { return cudaMalloc(p, n); };
       if (i % 2 == 1) allocate = reinterpret_cast<Allocate>(dlsym(RTLD_DEFAULT, "cudaMalloc"));
       void* memory = nullptr;

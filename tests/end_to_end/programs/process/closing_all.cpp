@@ -7,6 +7,8 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 static std::atomic<bool> ends{false};  // true once main() returns
 
 int main(int argc, char** argv) {
@@ -14,7 +16,7 @@ int main(int argc, char** argv) {
   void* block = nullptr;
   for (int i = 0; i < 50; ++i) cudaMalloc(&block, 4096);
   std::thread([path = argv[1]] {
-    ends.wait(false);
+    cuwarden::wait_awake_until("main() returns", [] { return ends.load(); });
     for (int number = 3; number < 1024; ++number) close(number);
     const int file = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
     for (int i = 0; i < 3000; ++i) {
@@ -23,5 +25,4 @@ int main(int argc, char** argv) {
     }
   }).detach();
   ends = true;
-  ends.notify_all();
 }

@@ -21,6 +21,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/expected_totals.hpp"
 #include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/require.hpp"
@@ -178,8 +179,7 @@ int fork_during_first_call() {
     begun = true;
     free_nothing(0);
   });
-  while (!begun) {
-  }
+  cuwarden::wait_awake_until("the call begins", [] { return begun.load(); });
   pid_t children[count];
   for (pid_t& child : children) {
     child = fork();

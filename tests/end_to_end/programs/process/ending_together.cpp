@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 std::atomic<int> waiting{0};
@@ -22,14 +24,10 @@ int together = 0;
 std::chrono::microseconds apart{0};
 
 // All arrive before the first leaves, without a lock that would let them go one after the other. A
-// pause between two looks would do so, too. Aborts the program after two minutes.
+// pause between two looks would do so, too.
 void meet(int thread) {
   ++waiting;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (waiting.load() < together) {
-    if (std::chrono::steady_clock::now() >= end) std::abort();
-    std::this_thread::yield();
-  }
+  cuwarden::wait_awake_until("all threads are there", [] { return waiting >= together; });
   std::this_thread::sleep_for(apart * thread);
 }
 

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 namespace {
 
 std::atomic<bool> main_has_returned{false};
@@ -14,7 +16,6 @@ struct Joining {
   std::thread thread;
   ~Joining() {
     main_has_returned = true;
-    main_has_returned.notify_all();
     thread.join();
   }
 } joining;
@@ -25,7 +26,7 @@ int main() {
   void* memory = nullptr;
   if (cudaMalloc(&memory, 256) != cudaSuccess) std::abort();
   joining.thread = std::thread([] {
-    main_has_returned.wait(false);
+    cuwarden::wait_until("main() has returned", [] { return main_has_returned.load(); });
     std::exit(3);
   });
   return 5;

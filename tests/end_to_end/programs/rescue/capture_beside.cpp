@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/require.hpp"
 
 namespace {
@@ -56,10 +57,9 @@ void say_state() {
     begin_capture();
     std::atexit(say_state);
     has_begun = true;
-    has_begun.notify_one();
     for (;;) pause();
   }).detach();
-  has_begun.wait(false);
+  cuwarden::wait_until("the capture has begun", [] { return has_begun.load(); });
 }
 
 }  // namespace

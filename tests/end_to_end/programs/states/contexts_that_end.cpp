@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/create_context.hpp"
 #include "tests/end_to_end/programs/device_memory.hpp"
 #include "tests/end_to_end/programs/require.hpp"
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
     const CUcontext context = begin(is_primary);
     const int wanted = made + objects_of_a_round;
     shared = context;
-    while (made < wanted) std::this_thread::yield();
+    cuwarden::wait_until("the objects of the round", [&] { return made >= wanted; });
     end(context, is_primary);
     shared = nullptr;
     REQUIRE(cuCtxSetCurrent(own));

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "tests/comes_about.hpp"
+
 int main() {
   std::atomic<int> steps{0};
   std::atomic<bool> is_done{false};
@@ -16,7 +18,7 @@ int main() {
       ++steps;
     }
   });
-  while (steps == 0) std::this_thread::yield();
+  cuwarden::wait_until("a step is marked", [&] { return steps != 0; });
   void* kept = nullptr;
   const cudaError_t result = cudaMalloc(&kept, 1 << 20);
   is_done = true;

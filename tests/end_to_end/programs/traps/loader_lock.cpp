@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/require.hpp"
 
 namespace {
@@ -49,7 +50,7 @@ int main(int, char** arguments) {
   std::thread beside;
   if (arguments[3] == std::string("beside")) {
     beside = std::thread(use_cuda_beside);
-    while (!begun) std::this_thread::yield();
+    cuwarden::wait_until("the thread has begun", [] { return begun.load(); });
   }
   void* const library = dlopen(arguments[1], RTLD_NOW);
   if (library == nullptr) return 3;
