@@ -72,11 +72,12 @@ class Top(Nobody):
             except BlockingIOError:
                 pass
         top.kill()
-        top.wait()
+        top.wait(PATIENCE_S)
         os.close(master)
 
 
 MOST_ATTEMPTS = 3  # with --at-most
+PATIENCE_S = 60  # a process that has not ended by then, after its output, is taken to hang
 WATCHERS = {"nobody": Nobody, "top": Top, "snapshot": Snapshots}
 
 
@@ -116,11 +117,11 @@ def run_once(watcher, at_other, build, scratch, milliseconds):
     looks = watching.stop()
     if other is not None:
         other.kill()
-        other.wait()
+        other.wait(PATIENCE_S)
         other.stdout.close()
         for ledger in Path(scratch).glob(f"cuwarden-ledger-*-{other.pid}"):
             ledger.unlink()
-    if loop.wait() != 0:
+    if loop.wait(PATIENCE_S) != 0:
         sys.exit(f"the loop ended with status {loop.returncode}")
     cpu_ns, wall_ns = map(float, output.split())
     return cpu_ns, wall_ns, looks

@@ -28,7 +28,7 @@ def workspace(tmp_path):
     yield made
     for process in made.started:
         process.kill()
-        process.wait()
+        process.wait(shimmed.PATIENCE_S)
         process.stdout.close()
 
 

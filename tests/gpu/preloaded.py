@@ -23,6 +23,8 @@ SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CUWARDEN_BUILD", SOURCE / "build")).resolve()
 SIMULATED = os.environ.get("CUWARDEN_GPU_SIMULATED") == "1"
 SHIM = BUILD / "libcuwarden.so"
+# A program that runs longer is taken to hang and is ended, unless its test allows it another time.
+PATIENCE_S = 180
 PROGRAMS = BUILD / "tests" / "gpu"
 FRAMEWORKS = Path(__file__).resolve().parent / "frameworks" / "programs"
 PLANTED_LEAK = PROGRAMS / "libplanted_leak.so"
@@ -182,12 +184,12 @@ class Workspace:
             text=True,
         )
 
-    def finish(self, process, label, timeout_s=180, started=None, *, interrupted=False):
+    def finish(self, process, label, timeout_s=PATIENCE_S, started=None, *, interrupted=False):
         try:
             stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            stdout, stderr = process.communicate()
+            stdout, stderr = process.communicate(timeout=PATIENCE_S)
             self._keep(process, label, stdout, stderr, started)
             raise AssertionError(
                 f"{label} ran past {timeout_s} s: {shlex.join(map(str, process.args))}\n"
@@ -207,7 +209,7 @@ class Workspace:
             f"pid {process.pid}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
         )
 
-    def run(self, command, env=None, *, shim=True, timeout_s=180, interrupted=False):
+    def run(self, command, env=None, *, shim=True, timeout_s=PATIENCE_S, interrupted=False):
         started = time.monotonic()
         process = self.start(command, env, shim=shim)
         label = "shim" if shim else "bare"

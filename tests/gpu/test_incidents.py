@@ -207,7 +207,7 @@ def test_memory_of_other_processes_is_reported_as_theirs(workspace, tmp_path, co
         run = run_shortage(workspace, command, env)
     finally:
         for other in others:
-            other.communicate()
+            other.communicate(timeout=preloaded.PATIENCE_S)
     (incident,) = run.report["incidents"]
     # In a container NVML may list no process.
     figures = {

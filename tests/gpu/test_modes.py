@@ -34,7 +34,7 @@ def in_all_modes(workspace, program, env=None):
         for process in processes.values():
             if process.poll() is None:
                 process.kill()
-                process.communicate()
+                process.communicate(timeout=preloaded.PATIENCE_S)
     bare = runs.pop("bare")
     assert bare.returncode == 0, f"bare: status {bare.returncode}\n{bare.stderr[-3000:]}"
     return bare, runs

@@ -44,11 +44,11 @@ def neighbours(workspace, arguments):
         yield
         for process in processes:
             process.stdin.close()
-        assert [process.wait() for process in processes] == [0] * len(arguments)
+        assert [process.wait(preloaded.PATIENCE_S) for process in processes] == [0] * len(arguments)
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            process.wait(preloaded.PATIENCE_S)
 
 
 def checked_rows(run):

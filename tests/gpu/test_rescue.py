@@ -95,7 +95,7 @@ def test_a_neighbour_that_leaves_is_waited_for(workspace, tmp_path):
     finally:  # the device is full as long as one of them is left
         for each in (process, other):
             each.kill()
-            each.wait()
+            each.wait(preloaded.PATIENCE_S)
     assert run.returncode == 0, run.stderr
     rescued(run, "wait")
 

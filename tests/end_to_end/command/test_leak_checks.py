@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import shimmed
-from shimmed import cuwarden
+from shimmed import PATIENCE_S, cuwarden
 
 APPLICATION = """{lines}
 extern "C" int cudaMalloc(void**, unsigned long);
@@ -221,7 +221,7 @@ def test_two_snapshots_of_a_process_that_never_ends_are_compared(workspace):
     assert done.stdout.splitlines()[-1] == "FAIL: 1 leak, 1 grown: server.py:4 in serve"
     assert re.match(r"two looks at one process, with [\d.]+ m?s between them\n", done.stdout)
     server.stdin.close()
-    assert server.wait() == 0
+    assert server.wait(PATIENCE_S) == 0
 
 
 def rules(report):

@@ -139,7 +139,7 @@ def test_root_does_not_act_on_a_users_ledger_that_took_the_place_of_roots_own(cu
         assert exchange.poll() is None
     finally:
         exchange.kill()
-        exchange.wait()
+        exchange.wait(PATIENCE_S)
         exchange.stdout.close()
     assert len(list(shared.ledger.iterdir())) == 2
 
@@ -172,7 +172,7 @@ def stopping_roots_children():
         yield
     finally:
         process.kill()
-        process.wait()
+        process.wait(PATIENCE_S)
         process.stdout.close()
 
 
@@ -243,7 +243,7 @@ def test_root_shows_the_report_that_was_made_whatever_its_path_leads_to(shared):
                 os.chown(ledger, NOBODY, NOBODY)
     finally:
         exchange.kill()
-        exchange.wait()
+        exchange.wait(PATIENCE_S)
         exchange.stdout.close()
 
 

@@ -79,7 +79,7 @@ def test_a_process_that_still_runs_keeps_its_ledger(cuwarden, workspace, waiting
     assert f"process {process.pid} is still running" in done.stdout
     assert ledger.exists() and list(workspace.reports.iterdir()) == []
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
     assert cuwarden("recover", workspace.ledger).returncode == 0
     only_report(workspace).check_leaks(facts)
 
@@ -108,7 +108,7 @@ def test_a_copy_of_a_running_processs_ledger_is_no_sign_of_its_end(cuwarden, wor
     refused = cuwarden("snapshot", copy)
     assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", f"cuwarden: {done.stdout}")
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
     ledger.unlink()
     assert "its process has ended" in cuwarden("snapshot", copy).stderr
     assert cuwarden("recover", copy).returncode == 0
@@ -227,7 +227,7 @@ def test_a_process_in_a_container_is_known_to_live_and_recovered_beside_its_ledg
         assert len(list(workspace.ledger.iterdir())) == 1
     finally:
         container.kill()
-        container.wait()
+        container.wait(PATIENCE_S)
         container.stdout.close()
     until(lambda: "still running" not in cuwarden("recover", workspace.ledger).stdout)
     assert list(workspace.reports.iterdir()) == []

@@ -161,14 +161,14 @@ def test_a_process_without_a_ledger_is_told_apart(cuwarden, workspace, live):
         assert "does not run under the shim" in done.stderr and len(done.stderr.splitlines()) == 1
     finally:
         plain.kill()
-        plain.wait()
+        plain.wait(PATIENCE_S)
     idle = live("/bin/sleep", "100")
     until(lambda: "libcuwarden" in open(f"/proc/{idle.pid}/maps").read(), idle)
     done = cuwarden("snapshot", idle.pid)
     assert done.returncode == 2
     assert "no CUDA call yet" in done.stderr
     dead = subprocess.Popen(["/bin/true"])
-    dead.wait()
+    dead.wait(PATIENCE_S)
     done = cuwarden("snapshot", dead.pid)
     assert done.returncode == 2
     assert f"no process {dead.pid}" in done.stderr
@@ -215,7 +215,7 @@ def test_a_process_in_a_container_with_its_own_files_is_found(cuwarden, workspac
         assert report["process"]["pid"] == 1
     finally:
         container.kill()
-        container.wait()
+        container.wait(PATIENCE_S)
         container.stdout.close()
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from consumers import Profile, by_label, metrics
-from shimmed import COMMAND, program
+from shimmed import COMMAND, PATIENCE_S, program
 
 IN_A_PID_NAMESPACE = ["unshare", "-pf", "--kill-child"]
 
@@ -72,7 +72,7 @@ def test_a_folder_stands_for_all_running_processes_with_a_ledger_in_it(cuwarden,
     running = [waiting(live) for _ in range(2)]
     killed, _ = waiting(live)
     killed.kill()
-    killed.wait()
+    killed.wait(PATIENCE_S)
     assert len(list(workspace.ledger.iterdir())) == 3
     done = cuwarden("snapshot", workspace.ledger, "--format", "prometheus", "-o", "all.prom")
     assert (done.returncode, done.stderr) == (0, "")
@@ -87,7 +87,7 @@ def test_a_path_without_a_running_process_gives_one_line(cuwarden, workspace, li
     process, _ = waiting(live)
     (ledger,) = workspace.ledger.iterdir()
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
     empty = tmp_path / "empty"
     empty.mkdir()
     for path, words in (

@@ -68,7 +68,7 @@ def test_all_live_processes_are_a_line_each(cuwarden, workspace, growing):
         assert "6.0 MiB" in lines[other.pid]
     finally:
         other.kill()
-        other.wait()
+        other.wait(PATIENCE_S)
         other.stdout.close()
 
 
@@ -117,7 +117,7 @@ def test_top_says_that_the_process_has_ended_and_stays(screen, growing):
     view = screen("top", growing.pid)
     view.wait_for(lambda text: "holds_most" in text)
     growing.kill()
-    growing.wait()
+    growing.wait(PATIENCE_S)
     text = view.wait_for(lambda text: "has ended" in text)
     assert "holds_most" in text
 
@@ -161,7 +161,7 @@ class Pty:
 
     def close(self):
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE_S)
         os.close(self.master)
         os.close(self.slave)
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from shimmed import program, start
+from shimmed import PATIENCE_S, program, start
 
 SHORTAGE = {"CUWARDEN_SIM_MEMORY": "8GiB", "CUWARDEN_SIM_OTHER_PROCESS": "3GiB", "CUWARDEN_WAIT": "1000s"}
 
@@ -137,7 +137,7 @@ def test_an_ended_process_stays_until_it_is_left(screen, workspace, growing):
     other = start(workspace, [program("dying"), "wait"])
     only(view, other)
     other.kill()
-    other.wait()
+    other.wait(PATIENCE_S)
     other.stdout.close()
     view.wait_for(lambda text: re.search(r"\bended\b", selected(text)))
     view.keys("Enter")

@@ -14,7 +14,7 @@ import pytest
 import shimmed
 from consumers import Profile, Trace, by_label, consumer, metrics
 from pages import blocks, commands_in_sentences
-from shimmed import program, sample
+from shimmed import PATIENCE_S, program, sample
 
 PAGE = (shimmed.SOURCE / "docs" / "exports.md").read_text()
 
@@ -54,7 +54,7 @@ def job(tmp_path_factory):
         assert done.returncode == 0, f"{line}: {done.stderr}"
         outputs[line] = done.stdout
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
     process.stdout.close()
     paths = [*folder.iterdir(), workspace.reports / "report.json"]
     reports = {str(path.relative_to(workspace.reports)): json.loads(path.read_text()) for path in paths}

@@ -80,7 +80,7 @@ def recover(workspace):
 
 def kill(process):
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.wait(PATIENCE_S)
     process.stdout.close()
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from reports import Report
-from shimmed import DRIVEN, DRIVER, PROGRAMS, RUNTIME, SHIM, cuwarden, program
+from shimmed import DRIVEN, DRIVER, PATIENCE_S, PROGRAMS, RUNTIME, SHIM, cuwarden, program
 
 STATUS = 7
 LONGEST_S = 20  # a program that runs longer hangs
@@ -104,7 +104,7 @@ def test_a_reading_at_exit_that_hangs_leaves_a_whole_report(workspace):
     assert [device["at"] for device in report["devices"]] == ["last_call"]
     assert report["leaks"]["count"] == 1
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.wait(PATIENCE_S)
     # `recover` knows how the process ended, and replaces the report.
     assert len(list(workspace.ledger.iterdir())) == 1
     assert cuwarden(workspace, "recover", workspace.ledger).returncode == 0

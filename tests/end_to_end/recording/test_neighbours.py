@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from reports import Report
-from shimmed import program, start
+from shimmed import PATIENCE_S, program, start
 
 CHUNK = 2 << 20  # the driver takes memory for such objects in pieces of this size
 NVML = {"lists_all": None, "lists_this_process": "hide_others", "lists_nothing": "refuse"}
@@ -27,10 +27,10 @@ def moving_neighbour(workspace, env, *arguments):
         assert process.stdout.readline() == "ready\n"
         yield process
         process.stdin.close()
-        assert process.wait() == 0
+        assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
-        process.wait()
+        process.wait(PATIENCE_S)
         process.stdout.close()
 
 
@@ -129,7 +129,7 @@ def test_others_memory_that_was_counted_with_the_context_is_not_once_nvml_tells(
     assert process.stdout.readline() == "made\n"
     with moving_neighbour(workspace, env, "2048", "resting"):
         process.stdin.close()
-        assert process.wait() == 0
+        assert process.wait(PATIENCE_S) == 0
     (path,) = workspace.reports.glob(f"*-{process.pid}.json")
     beside = Report.read(path)
     rows = {row["item"]: row["bytes"] for row in beside["accounts"]}

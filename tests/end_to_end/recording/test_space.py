@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from reports import bare_name
-from shimmed import DRIVEN, PROGRAMS, Workspace, program
+from shimmed import DRIVEN, PATIENCE_S, PROGRAMS, Workspace, program
 
 # The tests compare CPU times of two processes, from the end of the program to the end of the process. Both
 # times grow alike on a slow or busy machine. The work itself has no counter that is visible from outside.
@@ -120,7 +120,7 @@ def taken(workspace, stacks, each, shim):
     )
     facts = json.loads(child.stdout.readline())
     disk_bytes = sum(path.stat().st_blocks * 512 for path in workspace.ledger.iterdir())
-    child.communicate()
+    child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0
     return facts["rss_kb"] * 1024, disk_bytes
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from memory_cgroup import parent_folder
-from shimmed import program, until
+from shimmed import PATIENCE_S, program, until
 
 GIB = 1 << 30
 
@@ -72,7 +72,7 @@ def child_in_state(state, code):
         yield pid, process.pid
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait(PATIENCE_S)
         process.stdout.close()
 
 
@@ -138,7 +138,7 @@ def test_a_process_that_waits_in_the_kernel_and_was_not_killed_is_waited_for(run
 
 def test_a_holder_that_is_gone_is_told_by_its_pid(run_both):
     gone = subprocess.Popen(["true"])
-    gone.wait()
+    gone.wait(PATIENCE_S)
     incident, holder = holder_of(refused(run_both, gone.pid))
     assert holder["pid"] == gone.pid
     unknown = ["program", "state", "user", "start", "job", "container", "pod", "unit", "parent"]
@@ -217,7 +217,7 @@ def process_with_device_file(folder):
         yield pid
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("nvml", ["hide_others", "refuse"])
@@ -260,7 +260,7 @@ def test_a_name_that_is_no_text_is_left_out_of_a_copy_as_well(run_both, cuwarden
         run = refused(run_both, holder.pid)
     finally:
         holder.kill()
-        holder.wait()
+        holder.wait(PATIENCE_S)
     assert f"wait until pid {holder.pid} (secret?, user " in incident_of(run)["advice"]
     done = cuwarden("report", "--redact", run.report.path)
     assert done.returncode == 0, done.stderr

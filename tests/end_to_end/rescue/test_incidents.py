@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from reports import Report
-from shimmed import program, until
+from shimmed import PATIENCE_S, program, until
 
 MIB = 1 << 20
 PAGE = 2 * MIB
@@ -261,7 +261,7 @@ def test_the_report_is_on_disk_when_the_process_dies_later(workspace, live, cuwa
     assert report["process"]["end_reason"] == "running"
     assert report["incidents"][0]["verdict"] == "device_full_own"
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
     done = cuwarden("recover", workspace.ledger)
     assert done.returncode == 0, done.stderr
     assert list(workspace.reports.iterdir()) == [path]

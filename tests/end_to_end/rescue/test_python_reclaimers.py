@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from shimmed import PROGRAMS, SOURCE
+from shimmed import PATIENCE_S, PROGRAMS, SOURCE
 from test_reclaimers import RESCUE, reclaims
 from test_rescue import rescued
 
@@ -211,17 +211,17 @@ def test_bad_arguments_of_the_module_give_a_line_and_status_2(workspace, framewo
 
 
 def test_a_child_that_calls_no_cuda_ends_at_once(workspace, frameworks):
-    text = """
+    text = f"""
 import cuwarden, os, threading, torch
 begun, child_has_ended = threading.Event(), threading.Event()
 def slow(device, wanted):
     begun.set()
-    child_has_ended.wait()
+    child_has_ended.wait({PATIENCE_S})
 cuwarden.register_reclaimer("slow", None, slow)
 torch.hold(3 << 30)
 asks = threading.Thread(target=torch.malloc, args=(2 << 30,))
 asks.start()
-begun.wait()
+assert begun.wait({PATIENCE_S})
 child = os.fork()
 if child == 0:
     raise SystemExit(0)

@@ -130,7 +130,7 @@ def test_a_failure_at_a_call_site_that_was_served_before_has_a_cause_of_its_own(
 def kill_once(process, is_time):
     until(is_time, process)
     process.kill()
-    process.wait()
+    process.wait(PATIENCE_S)
 
 
 def wait_of(process, cuwarden):
@@ -223,7 +223,7 @@ def served_after_a_wait(workspace, cuwarden, neighbour, process):
     until(lambda: wait_of(process, cuwarden), process)
     neighbour.stdin.close()
     said, _ = process.communicate(timeout=PATIENCE_S)
-    neighbour.wait()
+    neighbour.wait(PATIENCE_S)
     facts = json.loads(said.splitlines()[-1])
     assert (facts["served"], facts["failures"]) == (1, 0)
     report = only_report(workspace)

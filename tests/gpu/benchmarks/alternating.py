@@ -80,7 +80,7 @@ class InTurns:
     def _line_of(self, process):
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError(f"status {process.wait()}: {process.stderr.read()[-500:]}")
+            raise RuntimeError(f"status {process.wait(preloaded.PATIENCE_S)}: {process.stderr.read()[-500:]}")
         return line
 
     def answers(self):

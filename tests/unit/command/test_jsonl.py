@@ -327,7 +327,7 @@ def test_a_reader_that_has_enough_ends_the_export(installed, clean_report, tmp_p
     process.stdout.close()
     # The last report, which is damaged, is not reached.
     assert process.stderr.read() == b""
-    assert process.wait() == 0
+    assert process.wait(60) == 0
 
 
 # Runs the command that is its arguments, without its output, and prints its status and the most memory that it had.

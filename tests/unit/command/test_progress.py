@@ -160,7 +160,7 @@ def ledger_of_running_process(tmp_path):
     (ledger,) = folder.iterdir()
     yield ledger
     process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "-"], ["--format", "text"], ["--format", "collapsed"]], ids=" ".join)

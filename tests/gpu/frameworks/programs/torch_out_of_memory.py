@@ -54,7 +54,7 @@ def other_process():
         take(total() // 2)
     finally:
         holder.kill()
-        holder.wait()
+        holder.wait(60)
 
 
 def holes():
