@@ -16,43 +16,28 @@ void launched_and_left(Account& account) {
 }
 
 void captured(Account& account) {
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  void* memory = nullptr;
-  REQUIRE(cudaStreamCreate(&stream));
-  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  REQUIRE(cudaMallocAsync(&memory, bytes, stream));
-  work::fill<<<64, 256, 0, stream>>>(static_cast<unsigned*>(memory), words, 2);
-  REQUIRE(cudaStreamEndCapture(stream, &graph));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphLaunch(exec, stream));
+  const auto made = memory_nodes::captured_graph([](cudaStream_t stream, void* memory) {
+    work::fill<<<64, 256, 0, stream>>>(static_cast<unsigned*>(memory), words, 2);
+  });
+  REQUIRE(cudaGraphLaunch(made.exec, made.stream));
   account.allocated("graph", bytes);
   std::vector<unsigned> got(words);
-  REQUIRE(cudaMemcpyAsync(got.data(), memory, bytes, cudaMemcpyDefault, stream));
-  REQUIRE(cudaStreamSynchronize(stream));
+  REQUIRE(cudaMemcpyAsync(got.data(), made.address, bytes, cudaMemcpyDefault, made.stream));
+  REQUIRE(cudaStreamSynchronize(made.stream));
   work::print_checksum("captured", got, 2);
-  REQUIRE(cudaFree(memory));
+  REQUIRE(cudaFree(made.address));
   account.freed("graph", bytes);
 }
 
 void captured_and_freed_in_the_capture(Account& account) {
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  void* memory = nullptr;
-  REQUIRE(cudaStreamCreate(&stream));
-  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  REQUIRE(cudaMallocAsync(&memory, bytes, stream));
-  REQUIRE(cudaFreeAsync(memory, stream));
-  REQUIRE(cudaStreamEndCapture(stream, &graph));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
+  const auto made = memory_nodes::captured_graph(
+      [](cudaStream_t stream, void* memory) { REQUIRE(cudaFreeAsync(memory, stream)); });
   for (int i = 0; i < 4; ++i) {
-    REQUIRE(cudaGraphLaunch(exec, stream));
+    REQUIRE(cudaGraphLaunch(made.exec, made.stream));
     account.allocated("graph", bytes);
     account.freed("graph", bytes);
   }
-  REQUIRE(cudaStreamSynchronize(stream));
+  REQUIRE(cudaStreamSynchronize(made.stream));
 }
 
 // Launches a graph again and again while the last launch's memory is still there: the launch frees

@@ -20,19 +20,11 @@ void graph_freed(Account& account) { memory_nodes::freed_by_the_graph(account); 
 
 // A stream capture turns the stream-ordered calls into nodes: the calls allocate nothing.
 void captured(Account& account) {
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
-  void* memory = nullptr;
-  REQUIRE(cudaStreamCreate(&stream));
-  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  REQUIRE(cudaMallocAsync(&memory, bytes, stream));
-  REQUIRE(cudaStreamEndCapture(stream, &graph));
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0));
-  REQUIRE(cudaGraphLaunch(exec, stream));
+  const auto made = memory_nodes::captured_graph([](cudaStream_t, void*) {});
+  REQUIRE(cudaGraphLaunch(made.exec, made.stream));
   account.allocated("graph", bytes);
-  REQUIRE(cudaStreamSynchronize(stream));
-  REQUIRE(cudaFree(memory));
+  REQUIRE(cudaStreamSynchronize(made.stream));
+  REQUIRE(cudaFree(made.address));
   account.freed("graph", bytes);
 }
 

@@ -43,6 +43,28 @@ inline AllocatingGraph allocating_graph(unsigned long long flags = 0) {
   return made;
 }
 
+// An executable graph made by a stream capture, and the captured stream. Both live until destroyed.
+struct CapturedGraph {
+  cudaStream_t stream = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  void* address = nullptr;  // address of the memory that the captured call allocates
+};
+
+// Captures an allocation of `bytes` in a new stream, and what work(stream, memory) calls then. The
+// capture turns these calls into nodes, so they allocate nothing. `memory`: address of the memory.
+template <class Work>
+CapturedGraph captured_graph(const Work& work) {
+  CapturedGraph made;
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamCreate(&made.stream));
+  REQUIRE(cudaStreamBeginCapture(made.stream, cudaStreamCaptureModeThreadLocal));
+  REQUIRE(cudaMallocAsync(&made.address, bytes, made.stream));
+  work(made.stream, made.address);
+  REQUIRE(cudaStreamEndCapture(made.stream, &graph));
+  REQUIRE(cudaGraphInstantiate(&made.exec, graph, 0));
+  return made;
+}
+
 // Makes a graph with a node that allocates, and its executable graph. Launches neither, and
 // destroys both: nothing was allocated.
 inline void never_launched() {
