@@ -10,6 +10,7 @@
 
 #include "tests/end_to_end/programs/expected_totals.hpp"
 #include "tests/end_to_end/programs/require.hpp"
+#include "tests/gpu/programs/device_mapping.hpp"
 
 namespace memory {
 
@@ -234,12 +235,8 @@ void arrays(const Driver& driver, Account& account) {
 }
 
 void virtual_memory(const Driver& driver, const Work& work, Account& account) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemAccessDesc access{};
-  access.location = prop.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAllocationProp prop = device_mapping::on_device();
+  const CUmemAccessDesc access = device_mapping::reads_and_writes();
   CUdeviceptr range = 0;
   REQUIRE(driver.cuMemAddressReserve(&range, 64 * MiB, 0, 0, 0));
   CUmemGenericAllocationHandle handle{};

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "samples/driver_entry_point.hpp"
+#include "tests/gpu/programs/device_mapping.hpp"
 #include "tests/gpu/programs/device_work.cuh"
 
 namespace memory {
@@ -213,12 +214,8 @@ void virtual_memory(Account& account) {
   const auto unmap = ENTRY(cuMemUnmap, 10020);
   const auto release = ENTRY(cuMemRelease, 10020);
 
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemAccessDesc access{};
-  access.location = prop.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const CUmemAllocationProp prop = device_mapping::on_device();
+  const CUmemAccessDesc access = device_mapping::reads_and_writes();
   CUdeviceptr range = 0;
   REQUIRE(reserve(&range, 128 * MiB, 0, 0, 0));
 
