@@ -9,6 +9,7 @@ import json
 import sys
 import time
 
+import captured
 import torch
 from torch.nn import functional
 
@@ -57,15 +58,7 @@ def step():
     position.add_(1).remainder_(LONGEST)
 
 
-side = torch.cuda.Stream()
-side.wait_stream(torch.cuda.current_stream())
-with torch.cuda.stream(side):
-    for _ in range(3):
-        step()
-torch.cuda.current_stream().wait_stream(side)
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    step()
+graph, _ = captured.graph_of(step)
 
 
 def times_of(count):

@@ -1,5 +1,6 @@
 """PyTorch: a training step is captured as a CUDA graph and replayed, with deterministic algorithms."""
 
+import captured
 import figures
 import torch
 
@@ -20,15 +21,7 @@ def step():
     return loss
 
 
-side = torch.cuda.Stream()
-side.wait_stream(torch.cuda.current_stream())
-with torch.cuda.stream(side):
-    for _ in range(3):
-        step()
-torch.cuda.current_stream().wait_stream(side)
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    loss = step()
+graph, loss = captured.graph_of(step)
 for step in range(20):
     graph.replay()
     print(f"step {step}: loss {loss.item().hex()}")
