@@ -5,6 +5,8 @@ Either whole processes run in turn, each of which prints its median as JSON, or 
 by side and work in turn.
 """
 
+import argparse
+import importlib.util
 import json
 import random
 import shlex
@@ -54,6 +56,26 @@ def show(name, command, bare, shimmed):
     print(f"  shimmed median {statistics.median(shimmed) / 1e3:.2f} us, of: {in_us(shimmed)}")
     print(f"  ratio {ratio:.4f}", flush=True)
     return ratio
+
+
+def parser_of_turns(documentation, rounds, limit):
+    """Returns a parser of the arguments that all benchmarks of processes in turns have.
+
+    `documentation`: the benchmark's own, of which the first paragraph is shown. `rounds` and `limit`: their
+    defaults.
+    """
+    parser = argparse.ArgumentParser(description=documentation.split("\n\n")[0])
+    parser.add_argument("--couples", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--limit", type=float, default=limit)
+    return parser
+
+
+def need_torch():
+    """Ends the benchmark as skipped if there is no GPU or no PyTorch."""
+    need_gpu()
+    if importlib.util.find_spec("torch") is None:
+        skip("no PyTorch")
 
 
 class InTurns:

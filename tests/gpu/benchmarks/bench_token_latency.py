@@ -9,8 +9,6 @@ with auto. Prints the 50th, 99th and 99.9th percentile of a token's time. The ex
 the ratio of the 99th percentiles passes the limit.
 """
 
-import argparse
-import importlib.util
 import shlex
 import statistics
 import sys
@@ -27,15 +25,10 @@ def percentile(values, share):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--couples", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=30)
+    parser = alternating.parser_of_turns(__doc__, rounds=30, limit=1.01)
     parser.add_argument("--tokens", type=int, default=100, help="for each turn")
-    parser.add_argument("--limit", type=float, default=1.01)
     options = parser.parse_args()
-    alternating.need_gpu()
-    if importlib.util.find_spec("torch") is None:
-        alternating.skip("no PyTorch")
+    alternating.need_torch()
     command = [sys.executable, preloaded.FRAMEWORKS / "token_latency.py"]
     print(f"$ {shlex.join(map(str, command))}")
     modes = {

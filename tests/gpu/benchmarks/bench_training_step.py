@@ -12,8 +12,6 @@ CUWARDEN_POOL of the shimmed processes. With --tensors they record PyTorch's blo
 The exit status is 1 if the median ratio of the turns passes the limit.
 """
 
-import argparse
-import importlib.util
 import shlex
 import statistics
 import sys
@@ -23,12 +21,9 @@ import preloaded
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--couples", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=100)
+    parser = alternating.parser_of_turns(__doc__, rounds=100, limit=1.02)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--limit", type=float, default=1.02)
     parser.add_argument("--async", dest="stream_ordered", action="store_true")
     parser.add_argument("--changing-shapes", action="store_true",
                         help="sixteen shapes in turn, instead of --batch")
@@ -36,9 +31,7 @@ def main():
                         choices=["off", "rescue", "auto", "on"])
     parser.add_argument("--tensors", action="store_true", help="CUWARDEN_TENSORS=on")
     options = parser.parse_args()
-    alternating.need_gpu()
-    if importlib.util.find_spec("torch") is None:
-        alternating.skip("no PyTorch")
+    alternating.need_torch()
     command = [sys.executable, preloaded.FRAMEWORKS / "training_step.py", "--turns"]
     command += ["--changing-shapes"] if options.changing_shapes else ["--batch", options.batch]
     env = {"CUWARDEN_POOL": options.pool}  # Bare processes ignore it.
