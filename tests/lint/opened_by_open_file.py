@@ -8,6 +8,8 @@ import re
 import sys
 from pathlib import Path
 
+from source_files import product_sources
+
 FOLDERS = ("shim", "runtime_hooks", "reporters", "tools/cuwarden")
 OPENER = "runtime_hooks/core/files/open_file.hpp"
 
@@ -44,12 +46,7 @@ def opens_in(path):
 
 def main():
     root = Path(sys.argv[1])
-    sources = [
-        path
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".cpp", ".hpp")
-    ]
+    sources = product_sources(root, FOLDERS)
     found = {path.relative_to(root).as_posix(): list(opens_in(path)) for path in sources}
     complaints = [
         f"{name}:{number}: opens by itself what {OPENER} is for: {line}"

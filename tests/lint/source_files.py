@@ -15,6 +15,13 @@ def is_of_sources(folder):
     )
 
 
+def product_sources(root, folders):
+    """Returns the sources of C++ below these folders of `root` (a pathlib.Path), in a fixed order."""
+    found = [path for folder in folders for path in source_files(root / folder, (".cpp", ".hpp"))]
+    assert found, f"no sources below {root}"
+    return found
+
+
 def source_files(root, suffixes):
     """Returns all files below `root` (a pathlib.Path) with one of the suffixes, in a fixed order."""
     found = []

@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from source_files import product_sources
+
 FOLDERS = ("tools/cuwarden", "reporters", "runtime_hooks", "shim")
 
 # Matches the ways to write to standard output or standard error.
@@ -58,13 +60,7 @@ def without_comments(text):
 
 def main():
     root = Path(sys.argv[1])
-    sources = [
-        path
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".cpp", ".hpp")
-    ]
-    assert sources, f"no sources below {root}"
+    sources = product_sources(root, FOLDERS)
     complaints, used = [], set()
     for path in sources:
         name = path.relative_to(root).as_posix()
