@@ -46,18 +46,27 @@ TEST_F(HooksTest, with_several_devices_each_served_request_asks_for_the_device) 
 }
 
 #if CUDA_VERSION >= 12040
-TEST_F(HooksTest, at_exit_only_live_contexts_are_made_current) {
-  CUcontext context = nullptr;
-  CUgreenCtx green = nullptr;
-  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
-  hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
-  hooked(Row::cuCtxFromGreenCtx, cuCtxFromGreenCtx, &context, green);
-  fake.current = fake.green;
-  allocate();
-  hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+class GreenContextEndTest : public HooksTest {
+ protected:
+  // Retains the primary context, and allocates under a green context, which is destroyed then.
+  void allocate_under_green_context() {
+    CUcontext context = nullptr;
+    CUgreenCtx green = nullptr;
+    hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
+    hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
+    hooked(Row::cuCtxFromGreenCtx, cuCtxFromGreenCtx, &context, green);
+    fake.current = fake.green;
+    allocate();
+    hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+  }
+};
+
+TEST_F(GreenContextEndTest, at_exit_only_live_contexts_are_made_current) {
+  allocate_under_green_context();
   session.readings.read_at_exit([] { return true; });
   EXPECT_EQ(fake.pushed, std::vector{fake.primary});
 
+  CUcontext context = nullptr;
   fake.pushed.clear();
   hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
   hooked(Row::cuCtxCreate_v2, cuCtxCreate_v2, &context, 0u, 0);
@@ -70,21 +79,14 @@ TEST_F(HooksTest, at_exit_only_live_contexts_are_made_current) {
   EXPECT_TRUE(fake.pushed.empty());
 }
 
-TEST_F(HooksTest, memory_allocated_under_a_green_context_ends_with_its_primary_context) {
-  CUcontext context = nullptr;
-  CUgreenCtx green = nullptr;
-  hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
-  hooked(Row::cuGreenCtxCreate, cuGreenCtxCreate, &green, nullptr, 0, 0u);
-  hooked(Row::cuCtxFromGreenCtx, cuCtxFromGreenCtx, &context, green);
-  fake.current = fake.green;
-  allocate();
-  hooked(Row::cuGreenCtxDestroy, cuGreenCtxDestroy, green);
+TEST_F(GreenContextEndTest, memory_allocated_under_a_green_context_ends_with_its_primary_context) {
+  allocate_under_green_context();
   EXPECT_EQ(records().size(), 1u);  // the primary context still exists
   hooked(Row::cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, 0);
   EXPECT_TRUE(records().empty());
 }
 
-TEST_F(HooksTest, a_green_context_that_held_the_primary_one_as_the_last_ends_it) {
+TEST_F(GreenContextEndTest, a_green_context_that_held_the_primary_one_as_the_last_ends_it) {
   CUcontext context = nullptr;
   CUgreenCtx green = nullptr;
   hooked(Row::cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, &context, 0);
