@@ -10,9 +10,7 @@
 //
 //     neighbour [seconds]
 #include <cuda_runtime_api.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,6 +18,7 @@
 #include <cstring>
 #include <string>
 
+#include "samples/child_process.hpp"
 #include "samples/planned_shortage.hpp"
 
 namespace {
@@ -42,48 +41,19 @@ int hold_the_device(std::size_t seconds) {
 
 class Neighbour {
  public:
-  explicit Neighbour(const std::string& seconds) {
-    int orders[2] = {};
-    int answers[2] = {};
-    if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) fail("pipe2");
-    // The fork comes before the first CUDA call, because a forked process cannot use its parent's
-    // context.
-    pid_ = fork();
-    if (pid_ < 0) fail("fork");
-    if (pid_ == 0) {
-      dup2(orders[0], STDIN_FILENO);
-      dup2(answers[1], STDOUT_FILENO);
-      execl("/proc/self/exe", "neighbour", "hold", seconds.c_str(), nullptr);
-      _exit(127);
-    }
-    close(orders[0]);
-    close(answers[1]);
-    orders_ = orders[1];
-    std::FILE* said = fdopen(answers[0], "r");
-    if (said == nullptr || std::fscanf(said, "%zu", &bytes_) != 1) bytes_ = 0;
-    if (said != nullptr) std::fclose(said);
+  explicit Neighbour(const std::string& seconds) : process_({"neighbour", "hold", seconds}, [] {}) {
+    bytes_ = std::strtoull(process_.next_line().c_str(), nullptr, 10);
   }
-  ~Neighbour() { leave(); }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   std::size_t bytes() const { return bytes_; }
   void leave() {
-    if (orders_ < 0) return;
-    close(orders_);
-    orders_ = -1;
-    waitpid(pid_, nullptr, 0);
+    process_.close_input();
+    process_.wait();
   }
 
  private:
-  [[noreturn]] static void fail(const char* what) {
-    std::perror(what);
-    std::exit(1);
-  }
-
-  pid_t pid_ = -1;
-  int orders_ = -1;
+  sample::ChildProcess process_;
   std::size_t bytes_ = 0;
 };
 

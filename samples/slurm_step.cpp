@@ -12,8 +12,6 @@
 //
 //     slurm_step [ranks]
 #include <cuda_runtime_api.h>
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "samples/child_process.hpp"
 #include "samples/planned_shortage.hpp"
 
 namespace {
@@ -94,57 +93,32 @@ struct Step {
 
 class Rank {
  public:
-  Rank(const Step& step, std::size_t rank) {
-    int orders[2] = {};
-    int answers[2] = {};
-    if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) fail("pipe2");
-    pid_ = fork();
-    if (pid_ < 0) fail("fork");
-    if (pid_ == 0) {
-      dup2(orders[0], STDIN_FILENO);
-      dup2(answers[1], STDOUT_FILENO);
-      set_environment(step, rank);
-      execl("/proc/self/exe", "slurm_step", "rank", std::to_string(rank).c_str(), nullptr);
-      _exit(127);
-    }
-    close(orders[0]);
-    close(answers[1]);
-    orders_ = orders[1];
-    answers_ = fdopen(answers[0], "r");
-    lives_ = next_line() == kServed;
+  Rank(const Step& step, std::size_t rank)
+      : process_({"slurm_step", "rank", std::to_string(rank)},
+                 [&] { set_environment(step, rank); }) {
+    lives_ = process_.next_line() == kServed;
   }
-  ~Rank() { end(); }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return process_.pid(); }
   bool lives() const { return lives_; }  // If false, the rank has printed the reason on stderr.
   bool refused() const { return refused_; }
   void take_turn() {
-    if (write(orders_, "t", 1) != 1) fail("write");
-    const std::string said = next_line();
+    process_.tell('t');
+    const std::string said = process_.next_line();
     refused_ = said == kRefused;
     lives_ = refused_ || said == kServed;
   }
   // Ends the rank and stores its facts. Returns true if its exit status says that everything came
   // about as planned.
   bool end(std::string* facts = nullptr) {
-    if (orders_ < 0) return false;
-    close(orders_);
-    orders_ = -1;
-    const std::string said = next_line();
+    if (!process_.has_input()) return false;
+    process_.close_input();
+    const std::string said = process_.next_line();
     if (facts != nullptr) *facts = said;
-    if (answers_ != nullptr) std::fclose(answers_);
-    int status = 1;
-    waitpid(pid_, &status, 0);
-    return status == 0;
+    return process_.wait() == 0;
   }
 
  private:
-  [[noreturn]] static void fail(const char* what) {
-    std::perror(what);
-    std::exit(1);
-  }
   static void set_environment(const Step& step, std::size_t rank) {
     // Variables of the launcher that started this program must go: a rank would prefer them to the
     // scheduler's.
@@ -160,17 +134,8 @@ class Rank {
         {"CUDA_VISIBLE_DEVICES", step.visible_devices}};
     for (const auto& [name, value] : variables) setenv(name, value.c_str(), 1);
   }
-  std::string next_line() {
-    std::string line;
-    if (answers_ == nullptr) return line;
-    for (int c = std::getc(answers_); c != EOF && c != '\n'; c = std::getc(answers_))
-      line += static_cast<char>(c);
-    return line;
-  }
 
-  pid_t pid_ = -1;
-  int orders_ = -1;
-  std::FILE* answers_ = nullptr;
+  sample::ChildProcess process_;
   bool lives_ = false, refused_ = false;
 };
 
