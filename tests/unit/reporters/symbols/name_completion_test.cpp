@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdio.h>
 
+#include <filesystem>
 #include <string>
 
 #include "reporters/owners/system_libraries.hpp"
@@ -23,6 +24,13 @@ std::string build_id_of(const std::string& path) {
   }
   return text;
 }
+
+class NameCompletion : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(std::filesystem::exists(fixture())) << fixture() << " must be built first";
+  }
+};
 
 // Returns a report with two stacks that both contain an inlined call of the fixture.
 model::Report report_of(const std::string& path, const std::string& build_id) {
@@ -56,7 +64,7 @@ bool complete(model::Report& report, const Naming::FindFile& find = nullptr) {
   return complete_names(report, naming);
 }
 
-TEST(NameCompletion, an_inlined_call_becomes_frames_of_its_own_in_the_stacks) {
+TEST_F(NameCompletion, an_inlined_call_becomes_frames_of_its_own_in_the_stacks) {
   model::Report report = report_of(fixture(), build_id_of(fixture()));
   ASSERT_TRUE(lacks_names(report));
   EXPECT_TRUE(complete(report));
@@ -77,7 +85,7 @@ TEST(NameCompletion, an_inlined_call_becomes_frames_of_its_own_in_the_stacks) {
   EXPECT_FALSE(complete(report)) << "nothing more is to be had";
 }
 
-TEST(NameCompletion, a_file_with_another_build_id_is_not_read) {
+TEST_F(NameCompletion, a_file_with_another_build_id_is_not_read) {
   model::Report report = report_of(fixture(), "00112233445566778899");
   EXPECT_TRUE(complete(report));
   EXPECT_FALSE(report.frames[0].function);
@@ -85,13 +93,13 @@ TEST(NameCompletion, a_file_with_another_build_id_is_not_read) {
   EXPECT_NE(report.names->reasons[0].find("its build id differs"), std::string::npos);
 }
 
-TEST(NameCompletion, a_file_without_a_build_id_is_not_read_on_another_machine) {
+TEST_F(NameCompletion, a_file_without_a_build_id_is_not_read_on_another_machine) {
   model::Report report = report_of(fixture(), "");
   complete(report);
   EXPECT_FALSE(report.frames[0].function);
 }
 
-TEST(NameCompletion, a_name_without_a_folder_is_no_path) {
+TEST_F(NameCompletion, a_name_without_a_folder_is_no_path) {
   model::Report report = report_of("symbol_fixture_pie", build_id_of(fixture()));
   complete(report);
   EXPECT_FALSE(report.frames[0].function);
@@ -101,7 +109,7 @@ TEST(NameCompletion, a_name_without_a_folder_is_no_path) {
   EXPECT_TRUE(found.frames[0].function);
 }
 
-TEST(NameCompletion, missing_files_cost_nothing_if_the_report_has_all_names) {
+TEST_F(NameCompletion, missing_files_cost_nothing_if_the_report_has_all_names) {
   model::Report report = report_of("/nonexistent/libx.so", build_id_of(fixture()));
   report.names = model::Completeness();
   EXPECT_FALSE(complete(report));
