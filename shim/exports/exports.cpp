@@ -50,7 +50,7 @@ constexpr CUgraphExec graph_among(CUgraphExec exec, CUstream) { return exec; }
 
 // True if the function of this name submits a single copy or fill. A refused call of it has queued
 // nothing, so that it may be repeated. A batch may have queued its first operations.
-constexpr bool is_single_copy_or_fill(std::string_view name) {
+consteval bool is_single_copy_or_fill(std::string_view name) {
   return (name.starts_with("cuMemcpy") || name.starts_with("cuMemset")) &&
          name.find("Batch") == name.npos;
 }
@@ -247,14 +247,14 @@ void note_free_at_end() {}
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (cuwarden::shim::real_driver(), *pools, answer, __VA_ARGS__)
 
-#define CUWARDEN_SUBMIT(name, arguments, below)                                             \
-  const cuwarden::driver::RealDriver& real = below;                                         \
-  if (real.name == nullptr) [[unlikely]]                                                    \
-    return cuwarden::shim::missing_in_driver;                                               \
-  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                        \
-  if (!cuwarden::shim::is_single_copy_or_fill(#name) || answer != CUDA_ERROR_OUT_OF_MEMORY) \
-      [[likely]]                                                                            \
-    return answer;                                                                          \
+#define CUWARDEN_SUBMIT(name, arguments, below)                                   \
+  const cuwarden::driver::RealDriver& real = below;                               \
+  if (real.name == nullptr) [[unlikely]]                                          \
+    return cuwarden::shim::missing_in_driver;                                     \
+  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);              \
+  constexpr bool may_be_repeated = cuwarden::shim::is_single_copy_or_fill(#name); \
+  if (!may_be_repeated || answer != CUDA_ERROR_OUT_OF_MEMORY) [[likely]]          \
+    return answer;                                                                \
   return CUWARDEN_SUBMISSION_FAILED(name, arguments, copy, answer);
 
 #define CUWARDEN_WAIT(name, arguments, below)       \
