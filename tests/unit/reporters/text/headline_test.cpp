@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "reporters/words/wall_clock.hpp"
+#include "tests/unit/reporters/text/has.hpp"
 #include "tests/unit/reporters/units.hpp"
 
 namespace cuwarden {
 namespace {
 
+using test::has;
 using test::mib;
 using test::second_ns;
 
