@@ -150,7 +150,7 @@ def test_the_function_of_a_replaced_reclaimer_lives_while_its_call_runs(workspac
 import cuwarden, gc, threading, torch, weakref
 goes_on, has_returned = threading.Event(), threading.Event()
 def slow(device, wanted):
-    goes_on.wait()
+    goes_on.wait(120)
     has_returned.set()
 assert cuwarden.register_reclaimer("mine", None, slow)
 old = weakref.ref(cuwarden._registered["mine"][1])
@@ -160,7 +160,7 @@ assert cuwarden.register_reclaimer("mine", None, lambda device, wanted: torch.em
 gc.collect()
 print(old() is not None)
 goes_on.set()
-has_returned.wait()
+assert has_returned.wait(120)
 print(torch.malloc(2 << 30) is not None)
 """
     env = {**frameworks, "CUWARDEN_SYNC_TIMEOUT": "200ms"}
