@@ -7,8 +7,9 @@
 
 namespace cuwarden {
 
-// True if the path is that of a system library: the vDSO, or a library of glibc, of the runtime of
-// GCC or Clang, of CUDA, or of cuwarden.
+// True if the path is that of a system library: the vDSO, a usual library of glibc, libgcc_s,
+// libgomp, libstdc++, libc++, libc++abi, libcuda, libcudart, a library libnvidia-*, or cuwarden's
+// shared object. False for other libraries of CUDA, such as libcublas.
 bool is_system_library(std::string_view module_path) noexcept;
 
 }  // namespace cuwarden

@@ -30,7 +30,8 @@ class DriverVariables {
 
  private:
   // Appends to `pointers_` those words of a range of memory that may be addresses of chunks'
-  // contents (the bytes behind a chunk's header).
+  // contents (the bytes behind a chunk's header). `areas`: all areas of the process's memory, by
+  // address. A word counts only if it points into one in which malloc may keep chunks.
   void add_pointers(PresentMemory& memory, const std::vector<Area>& areas, Range range);
 
   // Addresses of the contents of the driver's chunks of malloc: the bytes behind each chunk's

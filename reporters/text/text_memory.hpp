@@ -10,8 +10,8 @@
 
 namespace cuwarden {
 
-// A part of a device's memory gets lines of its own only if it is at least 1/50 of the used bytes.
-// This is that share's reciprocal.
+// Reciprocal of the share of a device's used bytes, 1/50, from which a part of them gets further
+// lines or a section. Each part has its line with a bar, however small it is.
 inline constexpr std::uint64_t least_share = 50;
 
 // Returns words for an item of the report's table `accounts`, such as "locked in slabs" for

@@ -12,7 +12,8 @@
 namespace cuwarden {
 
 // The time that threads may still spend waiting for locks of type FutexLock, over all locks
-// together. A thread gets a budget by a WaitBudget::Scope, and several threads may share one. A
+// together. At the end of the process, readings of devices use up the same time (spend()). A thread
+// gets a budget by a WaitBudget::Scope, and several threads may share one. A
 // thread without a budget waits as long as each lock allows.
 class WaitBudget {
   // A thread (the kernel's id; 0: the entry is free) and the budget that the thread has now.

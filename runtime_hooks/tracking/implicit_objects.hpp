@@ -140,7 +140,8 @@ class ImplicitObjects final : public ReadingListener {
     ledger::TakenRecord record;
     DeviceOrdinal device = no_device;
     std::uint64_t code_bytes = 0;
-    // Version of the device's base before the driver's call; 0: no base was known.
+    // Version of the device's base (its latest reading of free memory) before the driver's call; 0:
+    // no base was known.
     FreeBases::Version base_version = 0;
   };
   // Ends the object's record. If the object is a module or a library, also ends the records of its

@@ -63,9 +63,10 @@ class PythonStacks {
   // not 0. `native`: the native stack's name; 0: it is not known. Python 3.10 to 3.12 has CFrames,
   // by which the answer is found without `native`. `generation`: as in KnownChains.
   Runs runs(std::uint64_t state, std::uint32_t native, std::uint32_t generation) const noexcept;
-  // True if the calling thread is inside the interpreter, as its native frames show. Always true
-  // for Python 3.10 to 3.12, where runs() gives the answer by CFrames. To be called only if
-  // state_of_thread() is not 0.
+  // True if the calling thread is inside the interpreter, as its native frames show. `native`: for
+  // each native frame, an address inside its call instruction. With Python 3.10 to 3.12 the result
+  // is true and says nothing; runs() gives the answer there. To be called only if state_of_thread()
+  // is not 0.
   bool is_inside(std::span<const std::uint64_t> native) const noexcept {
     return python_->layout().has_cframes() || python_->has_evaluation(native);
   }

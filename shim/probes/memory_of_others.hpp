@@ -36,8 +36,8 @@ struct MemoryOfOthers {
 
 // Asks NVML for the memory of the device that other processes hold. Writes a line to the log if
 // NVML cannot list the processes. `DeviceView`: the device's row in the ledger. Calls visit(pid,
-// bytes) for each process that certainly is not the calling process; `bytes` is
-// ledger::unknown_value if NVML does not tell them.
+// bytes) for those of the 64 processes with most memory that certainly are not the calling process;
+// `bytes` is ledger::unknown_value if NVML does not tell them.
 MemoryOfOthers memory_of_others(const ledger::DeviceView&,
                                 FunctionRef<void(std::uint32_t, std::uint64_t)> visit);
 

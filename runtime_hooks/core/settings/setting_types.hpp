@@ -81,9 +81,10 @@ using ReportPath = AnyPath;         // path of the report, or a pattern for it
 using RangeName = AnyPath;          // name of NVTX ranges, or its beginning and a star
 using FilePatterns = AnyPath;       // patterns that match paths of files, with commas between them
 using ReportIf = ReportConditions;  // conditions of which one must hold for a report
-using ExitStatus = unsigned;        // 1 to 255; 0: the exit status of the process stays
-using ReportKeep = unsigned;        // number of reports, from 1; 0: all reports stay
-using StackDepth = unsigned;        // number of frames, up to 1024; 0: no stacks are recorded
+// Exit status, from 1 to 255, that takes the place of 0 if leaks remain; 0: the status stays.
+using ExitStatus = unsigned;
+using ReportKeep = unsigned;            // number of reports, from 1; 0: all reports stay
+using StackDepth = unsigned;            // number of frames, up to 1024; 0: no stacks are recorded
 using LogTarget = cuwarden::LogTarget;  // least severe message that is written, and the file
 using Pool = PoolMode;                  // choice of the requests that cuwarden serves
 using Reachability = ReachabilityMode;  // search for pointers to allocations

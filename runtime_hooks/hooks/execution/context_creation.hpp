@@ -40,9 +40,10 @@ class ContextCreation {
     further_ = call.execution().queries.live_context_on(device).value != 0;
     if (further_ && answers_for(call, device)) span_.begin(device);
   }
-  // Records the context `made`, and enters the memory that it took into the ledger. If the memory
-  // of a further context could not be measured, marks the context's bytes as uncertain. To be
-  // called after the driver has made the context.
+  // Records the context `made`, and enters the memory that it took into the ledger. Marks the
+  // context's bytes as uncertain if they could not be measured and the device had another live
+  // context before. Does nothing if the program's call is not recorded. To be called after the
+  // driver has made the context.
   void done(ContextId made) {
     if (further_) return done_beside_others(made);
     if (!call_.recording()) return;

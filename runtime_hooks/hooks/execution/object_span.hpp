@@ -12,8 +12,9 @@ class ObjectSpan {
  public:
   // The condition under which a driver call is measured. `within_budget`: only while readings of
   // devices take little of the run time (ImplicitMemory::may_read()), and never while a stream is
-  // captured. `always`: also otherwise, for calls that load or unload code, which take milliseconds
-  // anyway; but as `within_budget` if readings are slow (ImplicitMemory::are_readings_slow()).
+  // captured. `always`: also above that time and during captures, for calls that load or unload
+  // code, which take milliseconds anyway. If readings are slow
+  // (ImplicitMemory::are_readings_slow()), it means the same as `within_budget`.
   enum class When { within_budget, always };
 
   // Begins to measure the device memory that the driver's call takes, if `When` allows it. To be

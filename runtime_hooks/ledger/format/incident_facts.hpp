@@ -19,7 +19,7 @@ namespace cuwarden::ledger {
 // A request that was refused for lack of memory, or a context that the compute mode refused, with
 // the facts that were known at the refusal.
 struct IncidentFacts {
-  Asked asked{};   // the thing that the call asked for
+  Asked asked{};   // purpose of the refused call, such as memory, a context or a launch
   int result = 0;  // the CUresult with which the driver refused the request
   // Bytes that the refused call requested or, if it names no size, needed; 0: unknown.
   std::uint64_t bytes = 0;

@@ -219,7 +219,7 @@ class Arena::Meshing {
   // moved) that were not moved yet.
   void let_go_of_waiting() noexcept;
   // Makes the candidate ready to be moved, by make_targets() and take_old(). Returns false if one
-  // of them fails.
+  // of them fails; targets that were made stay for later candidates.
   bool prepare(Candidate& candidate) noexcept {
     return may_take_old(candidate) && make_targets(candidate) && take_old(candidate);
   }

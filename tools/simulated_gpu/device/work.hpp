@@ -33,10 +33,11 @@ CUresult submit(Stream& stream, NodeKind kind, CUgraphNodeType type, Work work) 
 // CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES if it has too little for the heap.
 CUresult prepare_launch(Context&, const Kernel&);
 
-// True if the device of the calling thread's context may access `size` bytes from `address`. They
-// must lie in memory that the driver gave to the program. `write`: true for a write, false for a
-// read. `host_allowed`: true if ordinary host memory counts as accessible, too. False if the thread
-// has no current context.
+// True if `size` bytes from `address` lie in memory that the program has allocated, mapped or
+// registered. For mappings of cuMemMap, the device of the calling thread's context must have been
+// given access, too. `write`: true for a write, false for a read. `host_allowed`: true if other
+// host memory counts, too; only its first address is checked. False if the thread has no current
+// context.
 bool accessible(Simulator& sim, CUdeviceptr address, std::size_t size, bool write,
                 bool host_allowed);
 

@@ -89,8 +89,8 @@ struct Settings {
   int devices = 1;
   // Devices that this process can use. The index is the CUDA ordinal, the value the number of the
   // device in the machine, from 0. They are the numbers in CUDA_VISIBLE_DEVICES before the first
-  // entry that is no device's number; all devices if that variable or CUWARDEN_SIM_DEVICES is not
-  // set.
+  // entry that is no device's number. All devices if CUDA_VISIBLE_DEVICES is not set; also if
+  // CUWARDEN_SIM_DEVICES is not set, because the list is then meant for real devices.
   std::vector<int> visible{0};
   // CUWARDEN_SIM_PINNED_LIMIT: most bytes of page-locked host memory; 0: no limit.
   std::size_t pinned_limit = 0;
