@@ -17,7 +17,7 @@ std::unordered_map<model::Id, std::string_view> module_paths(const model::Report
 // frames and modules must not change meanwhile.
 class NamedStacks {
  public:
-  // Reads the report's tables of stacks, frames and modules.
+  // Indexes the report's stacks, frames and modules. Keeps pointers into the report.
   explicit NamedStacks(const model::Report&);
 
   // Returns the frames of the stack, innermost first; none if the id is null or unknown. The texts

@@ -227,8 +227,8 @@ struct Suppression {
 // growth is reduced if the live bytes rose less (growth_of_devices()).
 struct Forecast {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Free bytes of the device, as in Device::free_bytes. If blocks that PyTorch hands out grow, the
-  // bytes that PyTorch holds and has not handed out are added.
+  // Free bytes of the device, as in Device::free_bytes. If blocks that PyTorch hands out grow, and
+  // no other groups grow faster, the bytes that PyTorch holds and has not handed out are added.
   Figure free_bytes;
   // growth_bytes_per_step: sum of the growth of groups that are judged by the program's steps.
   // steps_left: steps until it has used up free_bytes, rounded down. Null: no group grows by steps.

@@ -90,7 +90,8 @@ class DriverRecords {
     // Block::id of a probe (block that the driver alone knows) → number of words in records of this
     // form that point to the probe.
     std::map<std::uint32_t, std::uint32_t> words_by_block;
-    // True if most_of() limits the number of words of this form for a block, as for small chunks.
+    // True if the form's chunk is small (at most largest_small_chunk bytes). If a block has more
+    // words of this form than most_of() returns, those beyond count as the program's.
     bool is_counted = false;
     // Number of the probes in words_by_block; the index is their Block::kind.
     std::array<std::uint32_t, most_kinds> blocks{};

@@ -38,10 +38,10 @@ struct PointerSearch {
   // Managed memory (cudaMallocManaged), sorted by address. The pages of it that are in host memory
   // are searched.
   std::vector<Range> managed;
-  // Addresses of allocations in device memory. When the driver's records are compared, a word that
-  // points into the same area (a line of /proc/PID/maps) as one of them counts as a number, not as
-  // a pointer to host memory. Matters on a simulated GPU alone, since the process can read its
-  // device memory.
+  // Addresses of allocations in device memory. When the driver's records are compared, each area of
+  // memory (line of /proc/PID/maps) with such an address counts as device memory. A word that
+  // points into the area then counts as a number, not as a pointer. The field has an effect only on
+  // a simulated GPU, whose device memory the process can read.
   std::vector<std::uint64_t> on_device;
   // If this process is searched: stack pointer of the calling thread in the program, since the
   // stack above it belongs to the program. 0: the process is another one.

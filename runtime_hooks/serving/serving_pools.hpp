@@ -333,7 +333,7 @@ class ServingPools final : public tracking::ReadingListener {
   // requests that it has served, and the bytes that it holds.
   void note_pinned() noexcept;
 
-  const Settings& settings_;             // the user's choices: when to use the pool, to move memory
+  const Settings& settings_;             // the user's choices about the pool
   HostProcess& process_;                 // tells the host's free memory and the loaded libraries
   tracking::MemoryPools& memory_pools_;  // CUDA's own memory pools (CUmemoryPool)
   Notices& notices_;                     // writes messages to the user

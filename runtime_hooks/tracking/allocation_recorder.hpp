@@ -89,6 +89,8 @@ class AllocationRecorder {
   FreedAddresses freed_addresses;
 
  private:
+  // Tells the listener each of the reasons of which it was not told yet, and marks them as told.
+  // `reasons`: bits of ledger::Reason, only those in `noteworthy`. Keeps errno.
   void give_notice_of(std::uint32_t reasons) noexcept;
   void unknown_free() noexcept;
 

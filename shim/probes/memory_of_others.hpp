@@ -18,7 +18,7 @@ namespace cuwarden::shim {
 // is asked all the same if the device allows only one process.
 inline constexpr std::int64_t hidden_by_a_context = std::int64_t{1} << 30;
 
-// The memory of a device that other processes hold, as NVML lists it.
+// NVML's answer about the memory of a device: the bytes of other processes, and of this one.
 struct MemoryOfOthers {
   // Sum of the bytes that other processes hold. Only the 64 processes with most memory count. A
   // process is left out if NVML does not tell its bytes, or if it may be the calling process. Null

@@ -15,7 +15,7 @@ namespace cuwarden::shim {
 class SeccompFilter {
  public:
   // Copies the filter. `program`: the pointer that the program passes to the kernel. It may be null
-  // or point to memory that cannot be read; then is_valid() is false.
+  // or point to memory that cannot be read; is_valid() tells.
   explicit SeccompFilter(const sock_fprog* program) noexcept;
 
   // True if the filter can be read and has 1 to 4,096 instructions (BPF_MAXINSNS). If false, the

@@ -22,11 +22,12 @@ void set_up_reports(const std::string& path, std::chrono::nanoseconds symbol_tim
 // Writes a report now; to be called while the process runs exit(), before the program's destructors
 // run. Does nothing if no report is asked for (CUWARDEN_REPORT_IF, or /dev/null as the path), the
 // program has changed its root folder, or the last report was begun. Does nothing either if another
-// report is still being written after ten seconds. A failure is not logged. The report stays if the
-// driver hangs in the rest of exit(); otherwise write_final_report() replaces it. `Writer`: this
-// process's ledger. `with_names`: true if the report has names of functions and source lines.
-// Finding names takes long, but write_final_report() then does not search for them again. To be
-// called inside an OwnWork (a scope of cuwarden's own work).
+// report is still being written after ten seconds, or if the calling thread has interrupted its own
+// writing. A ledger that cannot be read is logged; other failures are not. The report stays if the
+// driver hangs in the rest of exit(). Otherwise write_final_report() replaces it, unless it has
+// names and is still complete. `Writer`: this process's ledger. `with_names`: true if the report
+// has names of functions and source lines. Finding names takes long, but write_final_report() then
+// does not search for them again. To be called inside an OwnWork (a scope of cuwarden's own work).
 void write_report_at_exit(ledger::Writer&, bool with_names) noexcept;
 // Writes the process's last report if one is asked for (CUWARDEN_REPORT_IF, CUWARDEN_REPORT);
 // otherwise removes an earlier report of this process. A report of write_report_at_exit() that has

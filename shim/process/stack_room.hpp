@@ -17,7 +17,8 @@ struct PresentFrames {
   bool whole = false;
   // True if a frame on the calling thread's stack is a signal handler's.
   bool in_signal_handler = false;
-  // True if a frame on the calling thread's stack is the CUDA driver's.
+  // True if a frame on the calling thread's stack is the CUDA driver's. False proves nothing unless
+  // `whole` is true; that holds for in_signal_handler, too.
   bool in_driver = false;
   // True if the frame of the shim that present_frames() got as `own_frame` is on the calling
   // thread's stack. False if `own_frame` was null.

@@ -15,9 +15,10 @@ namespace cuwarden {
 // has no frame with this id.
 std::string visible_frame(const IndexedReport&, model::Id);
 
-// Returns the id of the module that a person would name for the call: the module of the stack's
-// innermost frame of the program's own code (users_frame()). Null if that frame is a Python
-// function, if all frames are CUDA's, or if the stack or its module is unknown.
+// Returns the id of the module that a person would name for the call: that of the stack's frame
+// which users_frame() chooses. This is the program's own code if the stack has any; otherwise it
+// may be a library's. Null if that frame is a Python function, if all frames are CUDA's, or if the
+// stack or its module is unknown.
 model::MaybeId calling_module(const IndexedReport&, model::MaybeId stack);
 
 // Words for the location in the program's own code that led to a call. All texts are printable;

@@ -1,5 +1,5 @@
-// Types of the values of settings. The kinds of settings in settings.def name them. How texts are
-// parsed is told by the structs of the same names in reporters/words/setting_kinds.hpp.
+// Types of the values of settings. The kinds of settings in settings.def name them. The structs of
+// the same names in reporters/words/setting_kinds.hpp parse the texts.
 #pragma once
 
 #include <cstddef>

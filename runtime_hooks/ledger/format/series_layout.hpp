@@ -66,7 +66,8 @@ struct Series {
   std::atomic<std::uint64_t> worst_page_rounding_bytes;
   // Time at which the most bytes were locked, in ns since process start; 0: none were ever locked.
   std::atomic<std::uint64_t> worst_ns;
-  std::atomic<std::uint32_t> slabs_not_counted;  // 1: there was no room for some slabs' rows
+  // 1: some slabs could not be counted, so the numbers of locked bytes are incomplete; 0: all were.
+  std::atomic<std::uint32_t> slabs_not_counted;
   // Seqlock of the series' WorstHolder rows and of `holders_*`, `pieces_seen` and `read_*`: odd
   // while they change; 0: they were never set. They are set at some of the moments at which more
   // bytes are locked than ever before.

@@ -16,7 +16,7 @@
 
 namespace cuwarden::tracking {
 
-// The processes that hold memory of one device, at one moment.
+// Facts about the processes that hold memory of one device, at one moment.
 struct DeviceHolders {
   // True if a process other than this one holds memory of the device, false if the list of
   // processes has none. None if the list cannot show that, such as where the listed pids are those
@@ -26,13 +26,14 @@ struct DeviceHolders {
   std::optional<std::uint64_t> own_bytes;
 };
 
-// A source that lists the processes with memory on a device. The shim (the part of cuwarden that is
-// preloaded) implements it.
+// A source that knows if other processes hold memory of a device, and how many bytes this process
+// holds. The shim (the part of cuwarden that is preloaded) implements it.
 class HolderList {
  public:
-  // Returns the holders of the device's memory; none if they cannot be listed. `uuid`: the device's
-  // UUID (cuDeviceGetUuid_v2). May take milliseconds. The caller holds no lock. It may have passed
-  // the gate that cuwarden closes to move memory (GateScope), as it does around a driver's launch.
+  // Returns the facts about the device's holders; none if these cannot be listed. `uuid`: the
+  // device's UUID (cuDeviceGetUuid_v2). May take milliseconds. The caller holds no lock. It may
+  // have passed the gate that cuwarden closes to move memory (GateScope), as it does around a
+  // driver's launch.
   virtual std::optional<DeviceHolders> ask(std::span<const char, 16> uuid) noexcept = 0;
 
  protected:

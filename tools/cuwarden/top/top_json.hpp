@@ -134,8 +134,9 @@ struct TopAnswer {
   // tool_version: version of cuwarden. time: moment at which the object was made (UTC, ISO 8601).
   std::string tool_version, time;
   std::vector<ProcessRow> processes;  // the processes that are shown
-  std::vector<DeviceRow> devices;     // devices of these processes, with their memory
-  std::vector<TotalRow> totals;       // sums of each process by kind of memory and device
+  // Devices with their memory: one row for each device that each of the processes has used.
+  std::vector<DeviceRow> devices;
+  std::vector<TotalRow> totals;  // sums of each process by kind of memory and device
   // Refused requests of the processes that cuwarden still tries to serve.
   std::vector<WaitingRow> waiting;
   // Call stacks of the process that the user has named; without a named process, the JSON has no

@@ -35,9 +35,10 @@ class LiveProcesses {
 
   // Sets the data to all that the page LiveState::page shows.
   void read(const LiveState&, LiveData&);
-  // Looks up names of call sites of the process that the user has opened, and puts new ones into
-  // the data. `groups`: rows in the process's ledger of groups to look up. `all`: true: looks up
-  // those of all groups in the data, too. Returns true if names in the data were set anew.
+  // Looks up names of call sites in the process that the user has opened, and puts new ones into
+  // the data. May start the thread that looks names up, and then throw std::system_error. `groups`:
+  // rows in the process's ledger of groups to look up. `all`: true: looks up those of all groups in
+  // the data, too. Returns true if names in the data were set anew.
   bool name(const LiveState&, const std::vector<std::uint32_t>& groups, bool all, LiveData&);
   // True if names of call sites of the process that the user has opened are still being looked up.
   bool is_looking_up_names(const LiveState&);
