@@ -1,6 +1,7 @@
 // The thread-local state of hooked calls.
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 
 namespace cuwarden::hooks {
@@ -14,6 +15,8 @@ namespace {
 // frames of CUDA's.
 bool is_over(const CallCanary* canary, const void* frame) noexcept {
   if (CallCanary::is_over(canary, frame)) return true;
+  // The canary's memory may be gone, and nothing says so.
+  if (is_probing_forbidden()) return false;
   const ProvesLeft prove = frames_prove_left.load(std::memory_order_acquire);
   return prove != nullptr && prove(frame, canary->frame());
 }

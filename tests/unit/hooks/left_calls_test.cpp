@@ -101,6 +101,23 @@ TEST_F(LeftCalls, a_call_inside_a_call_counts_once_if_memory_cannot_be_probed) {
   EXPECT_EQ(call_state.driver_depth, 0);
 }
 
+TEST_F(LeftCalls, an_unmapped_canary_is_not_read_if_memory_cannot_be_probed) {
+  constexpr std::size_t bytes = 4096;
+  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  call_state.driver_canary = new (page) CallCanary(page);
+  call_state.driver_depth = 1;
+  ASSERT_EQ(mprotect(page, bytes, PROT_NONE), 0);
+  frames_prove_left.store([](const void*, const void*) noexcept { return false; });
+  detail::probing_fails.store(true);
+  allocate();
+  detail::probing_fails.store(false);
+  frames_prove_left.store(nullptr);
+  EXPECT_TRUE(records().empty()) << "nothing proves that the older call is over";
+  call_state = {};
+  munmap(page, bytes);
+}
+
 // Two stacks beside each other. The inner call's frame lies above that of the outer call, which is
 // not over nevertheless.
 alignas(64) char stacks[2][256 * 1024];
