@@ -10,7 +10,9 @@ namespace {
 constexpr std::uint64_t again_after_ns = 100'000'000;
 
 void climb_rung(const Rung& rung, Rescue& rescue) {
-  const LeftOut obstacle = rung.obstacle(rescue);
+  const LeftOut obstacle = rescue.is_confined && !rung.suits_confined_threads
+                               ? LeftOut::confined
+                               : rung.obstacle(rescue);
   if (obstacle != LeftOut::none)
     rescue.tried.leave_out(rung.name, obstacle);
   else if (rung.run_each != nullptr)
@@ -51,17 +53,9 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
                 .reclaimers = reclaimers_,
                 .earlier = earlier(now),
                 .clock = clock_,
-                .tried = tried};
+                .tried = tried,
+                .is_confined = is_confined()};
   const AttemptOutcomes& outcomes = rescue.outcomes;
-  // In a confined thread only the retry rung runs. Other rungs need threads, time or system calls
-  // that the program itself never makes.
-  if (is_confined()) {
-    climb_rung(retry, rescue);
-    if (!outcomes.has_ended())
-      for (const Rung* const rung : rungs_in_order)
-        if (rung != &retry) tried.leave_out(rung->name, LeftOut::confined);
-    return {outcomes.last == RungOutcome::served};
-  }
   for (const Rung* const rung :
        rescue.earlier_wait_was_vain ? rungs_after_a_vain_wait : rungs_in_order) {
     climb_rung(*rung, rescue);
@@ -73,7 +67,7 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
     tried.leave_out(ledger::Rung::wait, LeftOut::in_vain_before);
   // A pending free may be reached soon, and a capture ends. So after these outcomes the next
   // request tries the rungs at once.
-  if (!outcomes.has_ended() && !rescue.has_left_out &&
+  if (!outcomes.has_ended() && !rescue.has_left_out && !rescue.is_confined &&
       !(outcomes.timed_out && outcomes.last_that_counts != RungOutcome::timed_out))
     found_nothing(now, now.is_last_resort_due && !outcomes.unsafe);
   return {outcomes.last == RungOutcome::served, rescue.served_at};

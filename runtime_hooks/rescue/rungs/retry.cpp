@@ -5,6 +5,7 @@ namespace cuwarden::rescue {
 
 constinit const Rung retry{.name = ledger::Rung::retry,
                            .obstacle = [](Rescue&) { return LeftOut::none; },
-                           .run = [](Rescue& rescue) { return rescue.ask(); }};
+                           .run = [](Rescue& rescue) { return rescue.ask(); },
+                           .suits_confined_threads = true};
 
 }  // namespace cuwarden::rescue

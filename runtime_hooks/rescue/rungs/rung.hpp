@@ -150,6 +150,9 @@ struct Rescue {
   EarlierFailures& earlier;
   Clock& clock;       // measures waits and the durations of rungs
   TriedRungs& tried;  // collects reports about the rungs that are tried
+  // True if the requesting thread is confined by a seccomp filter of the program. Only rungs that
+  // suit such threads run then (Rung::suits_confined_threads).
+  bool is_confined = false;
 
   // True if the last wait for other processes' memory on this device ended without memory, a short
   // time before this rescue began: less than ten times the longest wait (Settings::wait_ns).
@@ -217,6 +220,8 @@ struct Rung {
   // True if the rung may fail for a reason that never goes away. A failure of the rung is then no
   // reason to try rungs again soon.
   bool obstacles_last = false;
+  // True if the rung needs no thread, time or system call that the program itself may never make.
+  bool suits_confined_threads = false;
 };
 
 // The obstacle of rungs that can do nothing for host memory: returns LeftOut::host_memory if the
