@@ -167,12 +167,16 @@ bool anything_recorded(const IndexedReport& report) {
 // Returns words for the failures of an incident's requests. `seen`: number of failures that the
 // program saw. `all`: number of refusals by the driver, those included that cuwarden rescued.
 std::string count_words(std::uint64_t seen, std::uint64_t all) {
-  if (seen == 0)
-    return " was refused" + (all > 1 ? " " + human_count(all) + " times from then on" : "");
-  std::string words = " failed";
-  if (seen > 1) words += " " + human_count(seen) + " times from then on";
-  if (seen < all) words += ", and " + human_count(all - seen) + " more were served all the same,";
-  return words;
+  const std::uint64_t told = seen == 0 ? all : seen;
+  return (seen == 0 ? std::string(" was refused") : std::string(" failed")) +
+         (told > 1 ? " " + human_count(told) + " times from then on" : "");
+}
+
+// Returns words for the incident's requests that cuwarden served, if others of them failed;
+// otherwise an empty text. `seen`: number of failures that the program saw.
+std::string rescued_words(std::uint64_t seen, std::uint64_t rescued) {
+  if (seen == 0 || rescued == 0) return "";
+  return "; " + human_count(rescued) + (rescued == 1 ? " more was served" : " more were served");
 }
 
 // Returns words for the bytes that the request takes of the device, if only rounding makes them
@@ -184,7 +188,8 @@ std::string rounding_words(const model::Incident& incident, std::uint64_t free_b
   if (asked <= device_page / 2 || asked > free_bytes || incident.kind == "stream_ordered")
     return "";
   const std::uint64_t taken = (asked + device_page - 1) / device_page * device_page;
-  return taken <= free_bytes ? "" : " (the driver rounds it up to " + human_bytes(taken) + ")";
+  if (taken <= free_bytes) return "";
+  return " (the driver rounds it up by " + human_bytes(taken - asked) + ")";
 }
 
 // Returns words for the free memory of the device at the refusal, if that is why the request
@@ -195,6 +200,15 @@ std::string free_words(const IndexedReport& report, const model::Incident& incid
     if (fact.incident == incident.id && fact.fact == "free_bytes" && fact.value)
       return " with " + human_bytes(*fact.value) + " free" + rounding_words(incident, *fact.value);
   return "";
+}
+
+// True if these are all bytes that were locked in slabs at the refusal. The cause has named them.
+bool is_all_of_slabs(const IndexedReport& report, const model::Incident& incident,
+                     std::uint64_t locked_bytes) {
+  return std::ranges::any_of(report->incident_facts, [&](const model::IncidentFact& fact) {
+    return fact.incident == incident.id && fact.fact == "slab_locked_bytes" &&
+           fact.value == locked_bytes;
+  });
 }
 
 // Adds to the cause the line of the program whose allocations matter most, if the process itself
@@ -208,13 +222,13 @@ void add_holder(const IndexedReport& report, const model::Incident& incident, co
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_calling_location(report, top.stack);
   if (location.empty()) return;
-  const std::string locked = human_bytes(top.slab_locked_bytes.value_or(0));
-  // Amounts that the cause has named already are not repeated.
-  const bool is_all = headline.cause.starts_with(locked + " ");
+  const std::uint64_t locked = top.slab_locked_bytes.value_or(0);
   headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " (" +
                     human_bytes(top.bytes.value_or(0)) + " in all), made" + location;
   if (holders_lock_slabs(incident, holders))
-    headline.cause += is_all ? ", keep them locked" : ", keep " + locked + " locked";
+    headline.cause += is_all_of_slabs(report, incident, locked)
+                          ? ", keep them locked"
+                          : ", keep " + human_bytes(locked) + " locked";
   else if (grows(top))
     headline.cause += ", and ever more";
 }
@@ -248,7 +262,8 @@ Headline headline_of_incident(const IndexedReport& report, const model::Incident
       incident.failed_count.value_or(all - std::min(all, incident.rescued_count.value_or(0)));
   headline.sentence = " " + moment_of(report, incident.time_ns.value_or(0)) + ": " +
                       request_words(incident) + count_words(seen, all) +
-                      free_words(report, incident) + at_calling_location(report, incident.stack);
+                      free_words(report, incident) + at_calling_location(report, incident.stack) +
+                      rescued_words(seen, incident.rescued_count.value_or(0));
   split(text_or(incident.advice, ""), headline);
   add_holder(report, incident, style, headline);
   const std::string verdict = " (" + printable(incident.verdict) + ")";

@@ -66,7 +66,7 @@ TEST_F(Survivors, a_block_in_use_at_the_end_is_no_part_of_a_burst) {
   EXPECT_EQ(made.leak_groups.front().growth, "burst");
   const std::string text = text_report(IndexedReport(made), {});
   EXPECT_TRUE(has(text, "26 allocations")) << text;
-  EXPECT_TRUE(has(text, "burst: 25 in 2.4 ms, then none")) << text;
+  EXPECT_TRUE(has(text, "burst: 25 in 2.4 ms, then few more")) << text;
 }
 
 // The exit took so long that the block was just old enough.
@@ -76,7 +76,7 @@ TEST_F(Survivors, a_lone_late_survivor_is_no_part_of_a_burst) {
   const model::Report made = report();
   EXPECT_EQ(made.leak_groups.front().survivors, 25u);
   const std::string text = text_report(IndexedReport(made), {});
-  EXPECT_TRUE(has(text, "burst: 25 in 2.4 ms, then none")) << text;
+  EXPECT_TRUE(has(text, "burst: 25 in 2.4 ms, then few more")) << text;
 }
 
 TEST_F(Survivors, lacking_in_an_old_report_all_live_allocations_count) {

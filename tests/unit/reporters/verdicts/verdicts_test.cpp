@@ -149,16 +149,24 @@ TEST_F(Verdicts, memory_opened_from_another_process_belongs_to_it_and_counts_onc
 }
 
 TEST_F(Verdicts, memory_that_grows_is_the_cause_although_the_contexts_take_more) {
-  set(Fact::context_bytes, 52 * GiB);
-  live(Kind::device, 46 * GiB);
+  set(Fact::total_bytes, GiB);
+  set(Fact::free_bytes, 2 * MiB);
+  given.incident.bytes = 64 * MiB;
+  set(Fact::context_bytes, 530 * MiB);
+  live(Kind::device, 490 * MiB);
   EXPECT_EQ(verdict(), "implicit_memory");
-  given.growing_bytes = 5 * GiB;
-  EXPECT_EQ(verdict(), "implicit_memory") << "less than the 6 GiB that are missing";
-  given.growing_bytes = 40 * GiB;
+  given.growing_bytes = 32 * MiB;
+  EXPECT_EQ(verdict(), "implicit_memory") << "less than is missing";
+  given.growing_bytes = 400 * MiB;
   EXPECT_EQ(verdict(), "device_full_own");
-  EXPECT_EQ(proof("growing_bytes"), 40 * GiB);
-  set(Fact::heap_bytes, 47 * GiB);
-  EXPECT_EQ(verdict(), "implicit_memory") << "the heap is no context, and larger";
+  EXPECT_EQ(proof("growing_bytes"), 400 * MiB);
+}
+
+TEST_F(Verdicts, many_contexts_are_the_cause_although_other_memory_grows) {
+  set(Fact::context_bytes, 75 * GiB);
+  live(Kind::device, 20 * GiB);
+  given.growing_bytes = 20 * GiB;
+  EXPECT_EQ(verdict(), "implicit_memory");
 }
 
 TEST_F(Verdicts, memory_that_no_allocation_asked_for_is_implicit) {
