@@ -209,22 +209,22 @@ void ServingPools::free_deferred_now() noexcept {
   const Uncancelled whole;
   const ContextId here = parts_.contexts.owner(parts_.queries.current_unguarded().context);
   // A capture may have begun since the caller has looked for one.
-  const auto has_waited = [&] {
+  const auto wait = [&] {
     if (!parts_.captures.begin_wait()) return false;
     const CUresult result = driver::wait_for_context(parts_.real, here);
     parts_.captures.end_wait();
     return result == CUDA_SUCCESS;
   };
   while (const auto found = parts_.device.deferred().take(here)) {
-    if (!has_waited()) return parts_.device.deferred().put(*found);
+    if (!wait()) return parts_.device.deferred().put(*found);
     found->arena->give(found->block, parts_.ledger.time.recently_ns());
   }
   while (const auto found = parts_.pinned.deferred().take(here)) {
-    if (!has_waited()) return parts_.pinned.deferred().put(*found);
+    if (!wait()) return parts_.pinned.deferred().put(*found);
     parts_.pinned.give(found->block.start, parts_.ledger.time.recently_ns());
   }
   while (auto range = parts_.spill.take_deferred(here)) {
-    if (!has_waited()) return parts_.spill.defer(*range);
+    if (!wait()) return parts_.spill.defer(*range);
     if (range->used_in.value == 0) {
       parts_.spill.give_back(parts_.real, *range);
       continue;

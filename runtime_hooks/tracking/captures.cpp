@@ -26,12 +26,11 @@ bool Captures::begins(CUstream stream, bool per_thread, ContextId context,
   if (key == 0) return false;  // the legacy stream, in which the driver refuses to begin a capture
   const Locked locked(lock_);
   if (locked && std::ranges::find(all_, key, &Capture::key) != std::end(all_)) return false;
+  // Counted first, so that no thread finds the capture in progress and remembered.
+  if (!locked) unremembered_.fetch_add(1);
   count_.fetch_add(1);
   let_waits_begin();
-  if (!locked) {
-    unremembered_.fetch_add(1);
-    return false;
-  }
+  if (!locked) return false;
   if (const auto free = std::ranges::find(all_, 0u, &Capture::key); free != std::end(all_))
     *free = {key, context, this_thread(), mode};
   else

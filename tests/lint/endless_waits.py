@@ -1,8 +1,9 @@
-"""Checks that no test waits for ever. A wait for what another thread or process does has an end of its own: a
+"""Checks that tests give their waits an end. A wait for what another thread or process does has an end of its own: a
 timeout in Python, comes_about() or wait_until() of tests/comes_about.hpp in C++.
 
 Finds, in Python, calls of wait() and communicate() without a timeout; in C++, waits of std::atomic, and
-loops that only look again until a condition holds. With --self-test, checks that it finds them.
+loops that only look again until a condition holds. Not found are joins of threads, waits for pids, and
+loops that sleep. With --self-test, checks that it finds them.
 
 usage: endless_waits.py SOURCE_ROOT|--self-test
 """

@@ -121,8 +121,10 @@ int recover_verb(const RecoverVerb& verb) {
   }
   recoverer.finish();
   if (ledgers.empty() && recoverer.well())
-    print_line(STDOUT_FILENO, "no ledgers in " + with_commas(locations) +
-                                  ": a process that ended by itself has written its report");
+    print_line(STDOUT_FILENO,
+               "no ledgers in " + with_commas(locations) +
+                   ": a process that ended by itself has written its report, unless its settings "
+                   "want none");
   return recoverer.well() ? 0 : 2;
 }
 
