@@ -332,7 +332,7 @@ TEST_F(TextRows, leaks_say_what_is_known_of_a_part_of_them) {
 }
 
 TEST_F(TextRows, requests_of_further_stacks_are_counted_without_that_of_the_headline) {
-  for (int i = 0; i < 7; ++i) {
+  for (model::Id i = 0; i < 7; ++i) {
     add_incident("device_full_own");
     report.incidents.back().id = i + 1;
     report.incidents.back().last_ns = i == 6 ? 2 : 1;
