@@ -267,7 +267,10 @@ def test_without_a_folder_the_usual_folders_are_searched(cuwarden, workspace):
 
 def test_a_folder_without_ledgers_and_a_missing_folder_give_a_line_each(cuwarden, workspace):
     done = cuwarden("recover", workspace.reports)
-    line = f"no ledgers in {workspace.reports}: a process that ended by itself has written its report\n"
+    line = (
+        f"no ledgers in {workspace.reports}: a process that ended by itself has written its report, "
+        "unless its settings want none\n"
+    )
     assert (done.returncode, done.stdout) == (0, line)
     done = cuwarden("recover", workspace.folder / "missing")
     assert (done.returncode, done.stdout) == (2, "")
