@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime_hooks/core/confinement.hpp"
+#include "runtime_hooks/core/memory/mapping.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {
@@ -27,6 +28,15 @@ class LeftCalls : public HooksTest {
     fake.in_free = nullptr;
     EXPECT_EQ(below[0], 1);
   }
+  // Leaves a call whose canary lies on a page that can no longer be read.
+  void leave_a_call_on_an_unreadable_page() {
+    constexpr std::size_t bytes = 4096;
+    page_ = Mapping::anonymous(bytes);
+    ASSERT_TRUE(page_);
+    call_state.driver_canary = new (page_.data()) CallCanary(page_.data());
+    call_state.driver_depth = 1;
+    ASSERT_EQ(mprotect(page_.data(), bytes, PROT_NONE), 0);
+  }
   [[gnu::noinline]] void leave_a_runtime_call() {
     const RuntimeCall call(Row::cudaFree);
     std::longjmp(back, 1);
@@ -37,6 +47,9 @@ class LeftCalls : public HooksTest {
     for (auto& byte : over) byte = 1;
     return allocate() + over[7] - 1;
   }
+
+ private:
+  Mapping page_;  // the unreadable page; empty if no test needs it
 };
 
 TEST_F(LeftCalls, a_thread_that_left_a_call_goes_on_recording) {
@@ -74,15 +87,9 @@ TEST_F(LeftCalls, a_runtime_call_that_was_left_names_no_later_call) {
 
 // A pool of fibre stacks may unmap a stack that it takes back.
 TEST_F(LeftCalls, a_call_on_an_unmapped_stack_is_over) {
-  constexpr std::size_t bytes = 4096;
-  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  call_state.driver_canary = new (page) CallCanary(page);
-  call_state.driver_depth = 1;
-  ASSERT_EQ(mprotect(page, bytes, PROT_NONE), 0);
+  leave_a_call_on_an_unreadable_page();
   allocate();
   EXPECT_EQ(records().size(), 1u);
-  munmap(page, bytes);
 }
 
 TEST_F(LeftCalls, a_call_inside_a_call_counts_once) {
@@ -102,12 +109,7 @@ TEST_F(LeftCalls, a_call_inside_a_call_counts_once_if_memory_cannot_be_probed) {
 }
 
 TEST_F(LeftCalls, an_unmapped_canary_is_not_read_if_memory_cannot_be_probed) {
-  constexpr std::size_t bytes = 4096;
-  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  call_state.driver_canary = new (page) CallCanary(page);
-  call_state.driver_depth = 1;
-  ASSERT_EQ(mprotect(page, bytes, PROT_NONE), 0);
+  leave_a_call_on_an_unreadable_page();
   frames_prove_left.store([](const void*, const void*) noexcept { return false; });
   detail::probing_fails.store(true);
   allocate();
@@ -115,7 +117,6 @@ TEST_F(LeftCalls, an_unmapped_canary_is_not_read_if_memory_cannot_be_probed) {
   frames_prove_left.store(nullptr);
   EXPECT_TRUE(records().empty()) << "nothing proves that the older call is over";
   call_state = {};
-  munmap(page, bytes);
 }
 
 // Two stacks beside each other. The inner call's frame lies above that of the outer call, which is
