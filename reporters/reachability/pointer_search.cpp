@@ -74,9 +74,14 @@ class Search {
     const BlockIndex all(blocks);
     // The areas that tell pointers from numbers stay as they are now.
     std::vector<Area> areas = around_.areas;
-    for (const std::uint64_t address : given_.on_device)
-      if (const Area* const area = area_at(areas, address); area != nullptr)
+    const Area* area = nullptr;
+    for (const std::uint64_t address : given_.on_device) {
+      // Most allocations lie in few areas.
+      if (area != nullptr && address - area->range.start < area->range.bytes()) continue;
+      area = area_at(areas, address);
+      if (area != nullptr)
         areas[static_cast<std::size_t>(area - areas.data())].use = AreaUse::device_or_kernel;
+    }
     DriverRecords records(areas, all);
     records_ = &records;
     const DriverVariables variables(memory_, areas);
