@@ -41,12 +41,12 @@ std::string burst_of(const model::LeakGroup& group) {
   const std::uint64_t last =
       std::max(group.last_survivor_ns.value_or(group.last_ns.value_or(0)), first);
   const std::uint64_t count = group.count.value_or(0), old = group.survivors.value_or(count);
-  const std::uint64_t young = count > old ? count - old : 0;
+  std::string rest = ", then none";
   // A few young ones were probably in use at the end.
-  const char* const then = young == 0 ? ", then none" : ", then few more";
+  if (count > old) rest = ", then few more";
+  if (count > old + old / 8) rest = ", then " + human_count(count - old) + " younger ones";
   return "burst: " + human_count(old) +
-         (last == first ? " at one moment" : " in " + human_time(last - first)) +
-         (young > old / 8 ? ", then " + human_count(young) + " younger ones" : then);
+         (last == first ? " at one moment" : " in " + human_time(last - first)) + rest;
 }
 
 // Returns words for the growth of a group that does not grow.
