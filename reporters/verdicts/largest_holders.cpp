@@ -58,14 +58,11 @@ std::string alternative_of_spilling(const Shortage& shortage) {
 std::optional<Finding<OwnProof>> device_full_own(const Shortage& shortage) {
   const std::uint64_t own = shortage.own();
   if (!shortage.lacks_memory()) return std::nullopt;
-  // Spilled memory is not on the device, so it does not count. Memory that does not grow is no
-  // cause: the program ran with it. That holds for its first context, too, but not for many.
+  // Spilled memory is not on the device, so it does not count. The program ran with memory that
+  // does not grow, such as its first context. So that is no cause if other memory grows.
   const std::uint64_t growing = std::min(shortage.given().growing_bytes, own);
-  const bool grows = growing != 0 && growing >= *shortage.missing();
-  constexpr std::uint64_t two_contexts = std::uint64_t{1280} << 20;
-  const bool has_many_contexts = shortage.held_by(Holder::context) >= two_contexts;
-  if (!(grows && !has_many_contexts ? shortage.is_the_most_beside_contexts(own)
-                                    : shortage.is_the_most(own)))
+  const bool grows = growing >= *shortage.missing();
+  if (!(grows ? shortage.is_the_most_beside_a_context(own) : shortage.is_the_most(own)))
     return std::nullopt;
   return Finding<OwnProof>{{own, grows ? Figure(growing) : std::nullopt, shortage.free_bytes(),
                             shortage.requested_bytes()},

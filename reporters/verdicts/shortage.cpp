@@ -28,10 +28,7 @@ constexpr std::uint64_t least_waste_share = 400, large_waste_share = 50, part_of
 Shortage::Shortage(const IncidentCase& given) : case_(given), account_(account_of(given)) {
   total_ = incident().fact(Fact::total_bytes);
   free_ = free_bytes_of(incident());
-  const bool by_page = case_.kind != Kind::stream_ordered && incident().bytes > mib;
-  taken_ = by_page
-               ? (incident().bytes + device_page_bytes - 1) / device_page_bytes * device_page_bytes
-               : incident().bytes;
+  taken_ = taken_on_device(incident().bytes, case_.kind == Kind::stream_ordered);
   if (incident().asked == Asked::context) taken_ = needed_by_context;
   needed_ = std::max(taken_, device_page_bytes) + kept_by_driver;
   // A graph's launch does not say how many bytes it needs.
@@ -89,8 +86,8 @@ std::uint64_t Shortage::unlisted() const {
 
 bool Shortage::is_the_most(std::uint64_t bytes) const { return is_the_most_of(bytes, implicit()); }
 
-bool Shortage::is_the_most_beside_contexts(std::uint64_t bytes) const {
-  return is_the_most_of(bytes, implicit() - std::min(implicit(), held_by(Holder::context)));
+bool Shortage::is_the_most_beside_a_context(std::uint64_t bytes) const {
+  return is_the_most_of(bytes, implicit() - std::min(held_by(Holder::context), needed_by_context));
 }
 
 bool Shortage::is_the_most_of(std::uint64_t bytes, std::uint64_t implicit) const {

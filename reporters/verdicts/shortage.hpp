@@ -1,3 +1,12 @@
+// Returns the bytes of the device that a request for memory takes. The driver rounds requests above
+// 1 MiB up to whole pages (2 MiB), unless they are stream-ordered (measured). `bytes`: size of the
+// request.
+constexpr std::uint64_t taken_on_device(std::uint64_t bytes, bool is_stream_ordered) {
+  constexpr std::uint64_t device_page = std::uint64_t{2} << 20;
+  if (is_stream_ordered || bytes <= device_page / 2) return bytes;
+  return (bytes + device_page - 1) / device_page * device_page;
+}
+
 // A refused request, with the amounts of memory from which the verdict about its cause follows.
 #pragma once
 
@@ -92,9 +101,9 @@ class Shortage {
   // be called only if lacks_memory() is true: if missing() is null, every request counts as
   // fitting.
   bool is_the_most(std::uint64_t bytes) const;
-  // Returns the result that is_the_most() would have if the process's contexts took no memory of
-  // the device.
-  bool is_the_most_beside_contexts(std::uint64_t bytes) const;
+  // Returns is_the_most(bytes) as if the process had one context less, since one is there before
+  // its first allocation. Further contexts count.
+  bool is_the_most_beside_a_context(std::uint64_t bytes) const;
 
   // Returns the settings that let the request wait for other processes to free memory, such as
   // "CUWARDEN_WAIT=10m". Empty if the process's settings already let it wait.

@@ -14,6 +14,7 @@
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/leak_headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"
+#include "reporters/verdicts/shortage.hpp"
 #include "reporters/verdicts/verdicts.hpp"
 #include "reporters/words/quantities.hpp"
 
@@ -180,15 +181,11 @@ std::string rescued_words(std::uint64_t seen, std::uint64_t rescued) {
 }
 
 // Returns words for the bytes that the request takes of the device, if only rounding makes them
-// more than `free_bytes`; otherwise an empty text. The driver rounds requests above 1 MiB up to
-// whole pages of 2 MiB, unless they are stream-ordered.
+// more than `free_bytes`; otherwise an empty text.
 std::string rounding_words(const model::Incident& incident, std::uint64_t free_bytes) {
-  constexpr std::uint64_t device_page = 2 << 20;
   const std::uint64_t asked = *incident.bytes;
-  if (asked <= device_page / 2 || asked > free_bytes || incident.kind == "stream_ordered")
-    return "";
-  const std::uint64_t taken = (asked + device_page - 1) / device_page * device_page;
-  if (taken <= free_bytes) return "";
+  const std::uint64_t taken = taken_on_device(asked, incident.kind == "stream_ordered");
+  if (asked > free_bytes || taken <= free_bytes) return "";
   return " (the driver rounds it up by " + human_bytes(taken - asked) + ")";
 }
 
@@ -202,15 +199,6 @@ std::string free_words(const IndexedReport& report, const model::Incident& incid
   return "";
 }
 
-// True if these are all bytes that were locked in slabs at the refusal. The cause has named them.
-bool is_all_of_slabs(const IndexedReport& report, const model::Incident& incident,
-                     std::uint64_t locked_bytes) {
-  return std::ranges::any_of(report->incident_facts, [&](const model::IncidentFact& fact) {
-    return fact.incident == incident.id && fact.fact == "slab_locked_bytes" &&
-           fact.value == locked_bytes;
-  });
-}
-
 // Adds to the cause the line of the program whose allocations matter most, if the process itself
 // holds the memory.
 void add_holder(const IndexedReport& report, const model::Incident& incident, const Style& style,
@@ -222,13 +210,10 @@ void add_holder(const IndexedReport& report, const model::Incident& incident, co
   const model::IncidentHolder& top = holders.front();
   const std::string location = at_calling_location(report, top.stack);
   if (location.empty()) return;
-  const std::uint64_t locked = top.slab_locked_bytes.value_or(0);
   headline.cause += "; " + counted(top.count.value_or(0), top.kind) + " (" +
                     human_bytes(top.bytes.value_or(0)) + " in all), made" + location;
   if (holders_lock_slabs(incident, holders))
-    headline.cause += is_all_of_slabs(report, incident, locked)
-                          ? ", keep them locked"
-                          : ", keep " + human_bytes(locked) + " locked";
+    headline.cause += ", keep " + human_bytes(top.slab_locked_bytes.value_or(0)) + " locked";
   else if (grows(top))
     headline.cause += ", and ever more";
 }
