@@ -1,12 +1,3 @@
-// Returns the bytes of the device that a request for memory takes. The driver rounds requests above
-// 1 MiB up to whole pages (2 MiB), unless they are stream-ordered (measured). `bytes`: size of the
-// request.
-constexpr std::uint64_t taken_on_device(std::uint64_t bytes, bool is_stream_ordered) {
-  constexpr std::uint64_t device_page = std::uint64_t{2} << 20;
-  if (is_stream_ordered || bytes <= device_page / 2) return bytes;
-  return (bytes + device_page - 1) / device_page * device_page;
-}
-
 // A refused request, with the amounts of memory from which the verdict about its cause follows.
 #pragma once
 
@@ -22,6 +13,15 @@ namespace cuwarden {
 // may.
 constexpr bool is_host_memory(Kind kind) {
   return kind == Kind::pinned || kind == Kind::registered || kind == Kind::managed;
+}
+
+// Returns the bytes of the device that a request for memory takes. The driver rounds requests above
+// 1 MiB up to whole pages (2 MiB), unless they are stream-ordered (measured). `bytes`: size of the
+// request.
+constexpr std::uint64_t taken_on_device(std::uint64_t bytes, bool is_stream_ordered) {
+  constexpr std::uint64_t device_page = std::uint64_t{2} << 20;
+  if (is_stream_ordered || bytes <= device_page / 2) return bytes;
+  return (bytes + device_page - 1) / device_page * device_page;
 }
 
 // A refused request, with amounts of memory at the refusal, on which the predicates of verdicts are
