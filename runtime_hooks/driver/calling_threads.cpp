@@ -32,12 +32,22 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
       if (row.calls.load(std::memory_order_relaxed) != 0) was_left_.store(true);
       row.calls.store(0, std::memory_order_relaxed);
       row.submissions.store(0, std::memory_order_relaxed);
+      // all_pass_gate() may run at this moment. It either finds the row's id or is found here.
+      if (all_pass_gate_.load()) row.passes_gate.store(true);
       next_.store((first + i + 1) % most, std::memory_order_relaxed);
       return own_ = &row;
     }
   }
   are_too_many_.store(true);
   return own_ = &stand_in_;
+}
+
+void CallingThreads::all_pass_gate() noexcept {
+  all_pass_gate_.store(true);
+  all_of([](Thread& thread) {
+    if (thread.id.load() != 0) thread.passes_gate.store(true);
+    return true;
+  });
 }
 
 bool CallingThreads::are_all_outside(std::uint64_t deadline_ns, Clock& clock) noexcept {

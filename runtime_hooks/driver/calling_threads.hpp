@@ -36,7 +36,21 @@ class CallingThreads {
     // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
     // thread had them yet. `of_parent`: a thread of the process that forked this one had them.
     std::atomic<std::int32_t> id{0};
+    // True once the thread's submissions have to pass the submission gate: after all_pass_gate().
+    std::atomic<bool> passes_gate{false};
   };
+
+  // Returns the calling thread's counters if it has some and its submissions need not pass the
+  // submission gate. Otherwise returns null, and the class Submission does all that is needed. The
+  // answer lies in the cache line that counts the call, so that a short call reads few lines.
+  [[gnu::always_inline]] Thread* free_to_submit() const noexcept {
+    Thread* const mine = own_;
+    const bool is_free = mine != nullptr && !mine->passes_gate.load(std::memory_order_relaxed);
+    return is_free ? mine : nullptr;
+  }
+  // Makes free_to_submit() return null from now on, in all threads. Submissions that have begun are
+  // not waited for.
+  void all_pass_gate() noexcept;
 
   // Returns the calling thread's counters of its calls of the driver. The first call of own() or
   // enter() assigns them to the thread. Returns null if other threads have all counters, or if the
@@ -60,11 +74,15 @@ class CallingThreads {
       common_calls_.fetch_add(1, std::memory_order_relaxed);
       return nullptr;
     }
-    mine->calls.store(mine->calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    enter(*mine);
     return mine;
   }
+  // Counts a call of the driver that begins. `mine`: the calling thread's counters.
+  [[gnu::always_inline]] static void enter(Thread& mine) noexcept {
+    mine.calls.store(mine.calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   // Counts the end of a call of the driver. `mine`: the result of enter() at the call's beginning.
-  void leave(Thread* mine) noexcept {
+  [[gnu::always_inline]] void leave(Thread* mine) noexcept {
     if (mine == nullptr) [[unlikely]] {
       leave_common();
     } else {
@@ -116,11 +134,13 @@ class CallingThreads {
   // True once a thread was found to have ended inside a call of the driver. That call stays
   // counted.
   std::atomic<bool> was_left_{false};
+  // True once all_pass_gate() was called. Counters that are assigned later get Thread::passes_gate.
+  std::atomic<bool> all_pass_gate_{false};
   // Index in threads_ at which the next search for unused counters begins.
   std::atomic<std::uint32_t> next_{0};
   // A mark: own_ points to it in threads that have no counters of their own. Its counters stay 0,
   // because calls of these threads are counted in `common_calls_`.
-  Thread stand_in_;
+  Thread stand_in_{.passes_gate = true};
   Thread threads_[most];  // the counters of all threads; unused ones have Thread::id 0
 };
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.
@@ -141,6 +161,12 @@ class DriverCall {
  public:
   // Counts the calling thread as inside the driver, until returned() is called.
   [[gnu::always_inline]] DriverCall() noexcept : thread_(calling_threads.enter()) {}
+  // Counts the calling thread as inside the driver, until returned() is called. `mine`: the calling
+  // thread's counters.
+  [[gnu::always_inline]] explicit DriverCall(CallingThreads::Thread& mine) noexcept
+      : thread_(&mine) {
+    CallingThreads::enter(mine);
+  }
   DriverCall(const DriverCall&) = delete;
   DriverCall& operator=(const DriverCall&) = delete;
 

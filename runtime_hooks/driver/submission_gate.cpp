@@ -32,6 +32,7 @@ bool SubmissionGate::arm() noexcept {
   std::atomic<std::uint32_t>* none = nullptr;
   if (!closed_here_.compare_exchange_strong(none, new (page) std::atomic<std::uint32_t>(0)))
     munmap(page, sizeof *none);
+  calling_threads.all_pass_gate();
   is_armed_.store(true, std::memory_order_seq_cst);
   return true;
 }

@@ -143,95 +143,122 @@ void note_free_at_end() {}
     return at_the_gate.returned((functions).name arguments); \
   }                                                          \
   ()
-// The arguments are copied, and only here, so that a launch that succeeds keeps them in registers.
-#define CUWARDEN_SUBMISSION_FAILED(name, arguments, asked, answer)               \
-  cuwarden::shim::submission_failed(                                             \
-      real, cuwarden::driver::Row::name, cuwarden::ledger::Asked::asked, answer, \
-      [=, &functions = real] { return CUWARDEN_SUBMITTED(functions, name, arguments); })
+// Returns the answer of a submission. One that failed may be repeated by rungs, but no copy or fill
+// that may have begun.
+#define CUWARDEN_ANSWERED(functions, name, arguments, asked, answer)                    \
+  if (answer == CUDA_SUCCESS) [[likely]]                                                \
+    return answer;                                                                      \
+  if constexpr (cuwarden::ledger::Asked::asked == cuwarden::ledger::Asked::copy &&      \
+                !cuwarden::shim::is_single_copy_or_fill(#name))                         \
+    return answer;                                                                      \
+  else                                                                                  \
+    return cuwarden::shim::submission_failed(                                           \
+        functions, cuwarden::driver::Row::name, cuwarden::ledger::Asked::asked, answer, \
+        [&] { return CUWARDEN_SUBMITTED(functions, name, arguments); });
 
-// Launches are many and short. A launch of a kernel that was launched before goes through and is
-// not counted. For pointers from a lookup the functions are not looked up here: if they are not
-// found yet, no kernel was launched.
-#define CUWARDEN_LAUNCH(name, arguments, launching, arguments_there, below)            \
-  const cuwarden::driver::RealDriver& real = below;                                    \
-  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                   \
-  const bool known = cuwarden::tracking::launched_kernels.expected_slot_has(kernel) || \
-                     cuwarden::shim::passes_through.load(std::memory_order_relaxed);   \
-  if (!known || real.name == nullptr) [[unlikely]]                                     \
-    return launching::name arguments_there;                                            \
-  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                   \
-  if (answer == CUDA_SUCCESS) [[likely]]                                               \
-    return answer;                                                                     \
-  return CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer);
+// A submission as most are: the driver has the function, and the thread need not pass the gate. Its
+// cost is the cache lines of code and data that it reads, since the driver's own work evicts them
+// from the first-level caches between two calls. All else is therefore in a function at_gate::name,
+// to which the arguments go on in their registers.
+#define CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, asked, way, arguments_there) \
+  cuwarden::driver::CallingThreads::Thread* const mine =                                   \
+      cuwarden::driver::calling_threads.free_to_submit();                                  \
+  if (mine == nullptr || (functions).name == nullptr) [[unlikely]]                         \
+    return cuwarden::shim::at_gate::way::name arguments_there;                             \
+  cuwarden::driver::DriverCall inside(*mine);                                              \
+  const CUresult answer = inside.returned((functions).name arguments);                     \
+  CUWARDEN_ANSWERED(functions, name, arguments, asked, answer)
 
-#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, below)                    \
-  [[gnu::noinline]] static result name parameters {                                                \
-    hooks::forget_left_driver_call(__builtin_frame_address(0));                                    \
-    const driver::RealDriver& real = below;                                                        \
-    if (real.name == nullptr) return missing_in_driver;                                            \
-    const CUfunction kernel = hooks::kernel_among arguments;                                       \
-    if (hooks::launched_kernels.has(kernel)) {                                                     \
-      const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                           \
-      return answer == CUDA_SUCCESS ? answer                                                       \
-                                    : CUWARDEN_SUBMISSION_FAILED(name, arguments, launch, answer); \
-    }                                                                                              \
-    driver::DriverCall inside;                                                                     \
-    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                     \
-    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,       \
-                                               [&] { return real.name arguments; }));              \
+// The functions that make any submission: at_gate::linked::name for calls through the exported
+// symbol, and at_gate::looked_up::name for calls through a pointer from a lookup.
+#define CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, asked)          \
+  namespace cuwarden::shim::at_gate {                                                   \
+  namespace linked {                                                                    \
+  CUWARDEN_AT_GATE(result, name, CUWARDEN_WITH_NEXT parameters, arguments, asked, next) \
+  }                                                                                     \
+  namespace looked_up {                                                                 \
+  CUWARDEN_AT_GATE(result, name, parameters, arguments, asked, real_driver())           \
+  }                                                                                     \
+  }
+#define CUWARDEN_AT_GATE(result, name, parameters, arguments, asked, below) \
+  [[gnu::noinline]] static result name parameters {                         \
+    const cuwarden::driver::RealDriver& real = below;                       \
+    if (real.name == nullptr) return missing_in_driver;                     \
+    const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);      \
+    CUWARDEN_ANSWERED(real, name, arguments, asked, answer)                 \
   }
 
-#define LAUNCH(result, name, parameters, arguments)                                         \
-  namespace cuwarden::shim {                                                                \
-  namespace launching::linked {                                                             \
-  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, CUWARDEN_WITH_NEXT parameters, arguments, next) \
-  }                                                                                         \
-  namespace launching::looked_up {                                                          \
-  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, real_driver())           \
-  }                                                                                         \
-  namespace looked_up {                                                                     \
-  result CUDAAPI name parameters {                                                          \
-    CUWARDEN_LAUNCH(name, arguments, launching::looked_up, arguments, detail::functions)    \
-  }                                                                                         \
-  }                                                                                         \
-  }                                                                                         \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                          \
-    const cuwarden::driver::RealDriver& next =                                              \
-        cuwarden::shim::next_driver_for(__builtin_return_address(0));                       \
-    CUWARDEN_LAUNCH(name, arguments, cuwarden::shim::launching::linked,                     \
-                    CUWARDEN_AND_NEXT arguments, next)                                      \
+// Launches are many and short. A launch of a kernel that was launched before goes through and is
+// not counted. `functions`: the driver's functions as they are known now; for pointers from a
+// lookup they are not looked up here.
+#define CUWARDEN_LAUNCH(name, arguments, way, arguments_there, functions)           \
+  const CUfunction kernel = cuwarden::hooks::kernel_among arguments;                \
+  if (!cuwarden::tracking::launched_kernels.expected_slot_has(kernel) &&            \
+      !cuwarden::shim::passes_through.load(std::memory_order_relaxed)) [[unlikely]] \
+    return cuwarden::shim::launching::way::name arguments_there;                    \
+  CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, launch, way, arguments_there)
+
+#define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, way, arguments_there, \
+                                    below)                                                     \
+  [[gnu::noinline]] static result name parameters {                                            \
+    hooks::forget_left_driver_call(__builtin_frame_address(0));                                \
+    const driver::RealDriver& real = below;                                                    \
+    if (real.name == nullptr) return missing_in_driver;                                        \
+    const CUfunction kernel = hooks::kernel_among arguments;                                   \
+    if (hooks::launched_kernels.has(kernel)) return at_gate::way::name arguments_there;        \
+    driver::DriverCall inside;                                                                 \
+    hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                 \
+    return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,   \
+                                               [&] { return real.name arguments; }));          \
+  }
+
+#define LAUNCH(result, name, parameters, arguments)                                           \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, launch)                     \
+  namespace cuwarden::shim {                                                                  \
+  namespace launching::linked {                                                               \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, CUWARDEN_WITH_NEXT parameters, arguments, linked, \
+                              CUWARDEN_AND_NEXT arguments, next)                              \
+  }                                                                                           \
+  namespace launching::looked_up {                                                            \
+  CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, looked_up, arguments,      \
+                              real_driver())                                                  \
+  }                                                                                           \
+  namespace looked_up {                                                                       \
+  result CUDAAPI name parameters {                                                            \
+    CUWARDEN_LAUNCH(name, arguments, looked_up, arguments, detail::functions)                 \
+  }                                                                                           \
+  }                                                                                           \
+  }                                                                                           \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                            \
+    const cuwarden::driver::RealDriver& next =                                                \
+        cuwarden::shim::next_driver_for(__builtin_return_address(0));                         \
+    CUWARDEN_LAUNCH(name, arguments, linked, CUWARDEN_AND_NEXT arguments, next)               \
   }
 
 // A graph that was launched before, and that has no memory nodes, takes no more memory. Its
 // launches go through and are not counted. `below`: the driver's functions, which are looked up if
-// that was not done; `known`: the same functions as they are now, null if not looked up.
-#define CUWARDEN_GRAPH_LAUNCH(name, arguments, recording, arguments_there, known, below) \
-  if (!cuwarden::tracking::submitted_graphs.expected_slot_has(                           \
-          cuwarden::shim::graph_among arguments) ||                                      \
-      (known).name == nullptr) [[unlikely]] {                                            \
-    CUWARDEN_RECORD_OR_PASS(name, arguments, recording, arguments_there, below)          \
-  }                                                                                      \
-  const cuwarden::driver::RealDriver& real = known;                                      \
-  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);                     \
-  if (answer == CUDA_SUCCESS) [[likely]]                                                 \
-    return answer;                                                                       \
-  return CUWARDEN_SUBMISSION_FAILED(name, arguments, graph, answer);
+// that was not done; `functions`: the same as they are known now.
+#define CUWARDEN_GRAPH_LAUNCH(name, arguments, way, arguments_there, functions, below) \
+  if (!cuwarden::tracking::submitted_graphs.expected_slot_has(                         \
+          cuwarden::shim::graph_among arguments)) [[unlikely]] {                       \
+    CUWARDEN_RECORD_OR_PASS(name, arguments, recording::way, arguments_there, below)   \
+  }                                                                                    \
+  CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, graph, way, arguments_there)
 
-#define GRAPH_LAUNCH(result, name, parameters, arguments)                                        \
-  namespace cuwarden::shim {                                                                     \
-  CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, hooks::name CUWARDEN_CALL arguments)    \
-  namespace looked_up {                                                                          \
-  result CUDAAPI name parameters {                                                               \
-    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::looked_up, arguments, detail::functions,   \
-                          real_driver())                                                         \
-  }                                                                                              \
-  }                                                                                              \
-  }                                                                                              \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                               \
-    using namespace cuwarden::shim;                                                              \
-    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));     \
-    CUWARDEN_GRAPH_LAUNCH(name, arguments, recording::linked, CUWARDEN_AND_NEXT arguments, next, \
-                          next)                                                                  \
+#define GRAPH_LAUNCH(result, name, parameters, arguments)                                          \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, graph)                           \
+  namespace cuwarden::shim {                                                                       \
+  CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, hooks::name CUWARDEN_CALL arguments)      \
+  namespace looked_up {                                                                            \
+  result CUDAAPI name parameters {                                                                 \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, looked_up, arguments, detail::functions, real_driver()) \
+  }                                                                                                \
+  }                                                                                                \
+  }                                                                                                \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                                 \
+    using namespace cuwarden::shim;                                                                \
+    const cuwarden::driver::RealDriver& next = next_driver_for(__builtin_return_address(0));       \
+    CUWARDEN_GRAPH_LAUNCH(name, arguments, linked, CUWARDEN_AND_NEXT arguments, next, next)        \
   }
 
 // Queries are many and short. Without a pool the driver's answer is passed on as it is.
@@ -246,16 +273,6 @@ void note_free_at_end() {}
   cuwarden::serving::ServingPools* const pools = cuwarden::shim::asked_by_program(); \
   return pools == nullptr ? answer : cuwarden::hooks::name##_of_pool CUWARDEN_ANSWER arguments;
 #define CUWARDEN_ANSWER(...) (cuwarden::shim::real_driver(), *pools, answer, __VA_ARGS__)
-
-#define CUWARDEN_SUBMIT(name, arguments, below)                                   \
-  const cuwarden::driver::RealDriver& real = below;                               \
-  if (real.name == nullptr) [[unlikely]]                                          \
-    return cuwarden::shim::missing_in_driver;                                     \
-  const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);              \
-  constexpr bool may_be_repeated = cuwarden::shim::is_single_copy_or_fill(#name); \
-  if (!may_be_repeated || answer != CUDA_ERROR_OUT_OF_MEMORY) [[likely]]          \
-    return answer;                                                                \
-  return CUWARDEN_SUBMISSION_FAILED(name, arguments, copy, answer);
 
 #define CUWARDEN_WAIT(name, arguments, below)       \
   const cuwarden::driver::RealDriver& real = below; \
@@ -273,8 +290,18 @@ void note_free_at_end() {}
   }
 #define QUERY(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
-#define SUBMIT(result, name, parameters, arguments) \
-  CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_SUBMIT)
+#define SUBMIT(result, name, parameters, arguments)                                             \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, copy)                         \
+  namespace cuwarden::shim::looked_up {                                                         \
+  result CUDAAPI name parameters {                                                              \
+    CUWARDEN_SHORT_SUBMISSION(detail::functions, name, arguments, copy, looked_up, arguments)   \
+  }                                                                                             \
+  }                                                                                             \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                              \
+    const cuwarden::driver::RealDriver& next =                                                  \
+        cuwarden::shim::next_driver_for(__builtin_return_address(0));                           \
+    CUWARDEN_SHORT_SUBMISSION(next, name, arguments, copy, linked, CUWARDEN_AND_NEXT arguments) \
+  }
 #define WAIT(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_WAIT)
 

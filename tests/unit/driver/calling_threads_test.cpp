@@ -203,6 +203,50 @@ TEST(CallingThreadsTest, threads_without_a_slot_of_their_own_count_too) {
   }));
 }
 
+// A thread that submits without the gate, although memory is moved, may read memory that is gone.
+TEST(CallingThreadsTest, all_threads_pass_the_gate_once_one_has_asked_for_it) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::atomic<int> step{0};
+    bool had_none = false, was_free = false, passes = false, later_passes = false;
+    std::thread before([&] {
+      had_none = calling_threads.free_to_submit() == nullptr;
+      was_free = calling_threads.own() != nullptr &&
+                 calling_threads.free_to_submit() == calling_threads.own();
+      step = 1;
+      wait_until("all threads are to pass the gate", [&] { return step == 2; });
+      passes = calling_threads.free_to_submit() == nullptr;
+    });
+    wait_until("the thread has counters", [&] { return step == 1; });
+    calling_threads.all_pass_gate();
+    step = 2;
+    before.join();
+    std::thread([&] {
+      later_passes = calling_threads.own() != nullptr && !calling_threads.free_to_submit();
+    }).join();
+    return had_none && was_free && passes && later_passes;
+  }));
+}
+
+TEST(CallingThreadsTest, a_thread_without_counters_of_its_own_passes_the_gate) {
+  EXPECT_TRUE(holds_in_child([] {
+    std::vector<std::thread> threads;
+    std::atomic<std::size_t> inside{0}, free{0};
+    End ends;
+    for (std::size_t i = 0; i < CallingThreads::most + 1; ++i)
+      threads.emplace_back([&] {
+        DriverCall call;
+        if (calling_threads.free_to_submit() != nullptr) ++free;
+        ++inside;
+        ends.await();
+        call.returned(CUDA_SUCCESS);
+      });
+    wait_until("all threads are inside a call", [&] { return inside == threads.size(); });
+    ends.come();
+    for (std::thread& thread : threads) thread.join();
+    return calling_threads.are_too_many() && free < threads.size() && free > 0;
+  }));
+}
+
 TEST(CallingThreadsTest, an_error_after_which_nothing_works_is_remembered) {
   for (const int error : {1, 2, 100, 201, 400, 600, 709, 801}) {
     DriverCall().returned(static_cast<CUresult>(error));
