@@ -47,7 +47,8 @@ class Output {
   int error() const noexcept { return error_; }
 
  private:
-  // Writes the buffer to the descriptor, and empties it. Sets error_ if that fails.
+  // Writes the buffer to the descriptor, and empties it. On failure, sets error_ to the errno, and
+  // leaves the buffer as it is.
   void flush() noexcept;
   int descriptor_;  // descriptor to which the output goes; not owned
   // Device number of the file that the descriptor belonged to when the object was made; 0: unknown.

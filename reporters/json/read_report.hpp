@@ -12,8 +12,8 @@
 namespace cuwarden {
 
 // Returns the content of the file at `path`, which must begin as a JSON object does; "-" is
-// standard input. Returns null, with `error` set to one line, if the file cannot be read or has
-// more than `most_bytes` or 1 GiB.
+// standard input. Returns null, with `error` set to one line, if the file cannot be read or does
+// not begin so. A file that is larger than 1 GiB, or than `most_bytes`, is refused in the same way.
 std::optional<std::string> load_content(const std::string& path, std::string& error,
                                         std::size_t most_bytes = SIZE_MAX);
 
@@ -26,8 +26,8 @@ using ReadBytes = FunctionRef<void(std::size_t bytes, std::size_t all)>;
 std::string name_of_input(const std::string& path);
 
 // Reads and parses the report file at `path`; "-" is standard input. Returns null, with `error` set
-// to one line, in three cases: the file cannot be read, it is larger than `most_bytes` or 1 GiB, or
-// parse_report() refuses its content.
+// to one line, if the file cannot be read or is no valid report (parse_report()). A file that is
+// larger than 1 GiB, or than `most_bytes`, is refused in the same way.
 std::optional<model::Report> load_report(const std::string& path, std::string& error,
                                          std::size_t most_bytes = SIZE_MAX);
 

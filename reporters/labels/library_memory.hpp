@@ -9,7 +9,8 @@
 
 namespace cuwarden {
 
-// The use that a library makes of memory for which it has asked.
+// The use of a leak group's memory by the library that has asked for it, such as handing out blocks
+// of it.
 enum class LibraryUse : std::uint8_t {
   // No such use is known: the program's own code asked for the memory, or the group may be a leak
   // of the library.

@@ -54,8 +54,10 @@ class Suppressions {
   std::string_view bare_name(const NamedFrame&);
 
   std::vector<std::string> patterns_;
-  std::unordered_map<std::string_view, std::size_t> known_;  // texts → results of first_in()
-  // Names of functions → results of bare_name().
+  // Results of first_in() so far, which are indexes in `patterns_`, by text. The texts are not
+  // owned.
+  std::unordered_map<std::string_view, std::size_t> known_;
+  // Results of bare_name() so far, by name of function. The names that are keys are not owned.
   std::unordered_map<std::string_view, std::string> bare_names_;
 };
 

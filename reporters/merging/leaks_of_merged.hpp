@@ -16,10 +16,11 @@ std::vector<std::string> doubts_about(const model::MergedReport&);
 
 // Returns a report with the leaks, stacks, frames, modules and settings of the merged report. Each
 // suppressed fingerprint is a row of `leak_groups` that is marked as suppressed and has no figures.
-// The field `process.program` is the file name of the program that all processes ran; null if they
-// ran different ones. The field `records` has the reasons why leaks may be missing.
-// `pointer_search` is null if the memory of a process with leaks was not searched for pointers. All
-// other tables are empty.
+// The field `process.program` is the file name, without folders, of the program that all processes
+// ran; null if it differs or is unknown. The field `records` has the reasons why leaks may be
+// missing. `pointer_search` is null if the memory of at least one process with leaks was not
+// searched for pointers. Otherwise it is present, but has no figures. `tool` is that of the merged
+// report; all other tables are empty.
 model::Report leaks_of_merged(const model::MergedReport&);
 
 }  // namespace cuwarden

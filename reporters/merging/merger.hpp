@@ -54,7 +54,9 @@ class Merger {
     // Time of the earliest failed request for the device's memory, in ns since 1970; 0: none
     // failed.
     std::int64_t realtime_ns = 0;
-    model::Id process = 0;  // id of the process whose request failed at realtime_ns; 0: none failed
+    // Number (MergedProcess::id) of the process whose request failed at realtime_ns; 0: none
+    // failed.
+    model::Id process = 0;
     // Processes that held the device's memory at realtime_ns.
     std::vector<model::DeviceHolder> holders;
   };
@@ -73,8 +75,8 @@ class Merger {
   using IdsByOrdinal = std::map<model::Id, model::Id>;
 
   // Returns the id that the device has until finish(): its position in devices_ plus 1. A new
-  // device is added. `process`: id of a process that used the device. If UUID and host are unknown,
-  // devices of different processes count as different ones.
+  // device is added. `process`: number (MergedProcess::id) of a process that used the device. If
+  // UUID and host are unknown, devices of different processes count as different ones.
   model::Id id_of(model::MergedDevice device, model::Id process);
   // Adds the devices of the report, and their use by the process that was added last. Returns the
   // ids of the devices by their CUDA ordinals in that process.
@@ -82,10 +84,10 @@ class Merger {
   // Adds failed requests of the process that was added last: its first one, and its first one on
   // each device.
   void add_refusals(const IndexedReport&, const IdsByOrdinal&);
-  // Sets `full` to a failed request, if this request failed earlier than the one that `full` has.
-  // `realtime_ns`: time of the failure, in nanoseconds since 1970. `process`: id of the process
-  // whose request failed. holders() returns the processes that held the device's memory; it is
-  // called only for an earlier request.
+  // Sets `full` to a failed request, if `full` has none or a later one. `realtime_ns`: time of the
+  // failure, in nanoseconds since 1970. `process`: number (MergedProcess::id) of the process whose
+  // request failed. holders() returns the processes that held the device's memory then; it is
+  // called only if the request is kept.
   template <class Holders>
   void keep_if_first(Full& full, std::int64_t realtime_ns, model::Id process, const Holders&);
   // Returns the processes that held memory of the incident's device when the request was refused:

@@ -61,9 +61,10 @@ struct Fragmentation {
 // moment of the run at which slabs held the largest amount of freed memory (locked memory).
 struct SlabClass {
   Id device = 0;  // CUDA ordinal of the device, from 0
-  // Size class of the slabs in bytes, a power of two. In the table `slab_classes` it is the size of
-  // the pieces that have most of a slab's live bytes, rounded up. In the table `worst_slab_classes`
-  // it is the mean size of a slab's live pieces, rounded up. Never null.
+  // Size class of the slabs in bytes; never null. The class of a piece (small allocation) is its
+  // size, rounded up to a power of two. In the table `slab_classes`, a slab has the class whose
+  // pieces have the most live bytes in it. In the table `worst_slab_classes`, it has the class of a
+  // piece of average size.
   Figure class_bytes;
   Figure slab_count;  // number of slabs (the driver's 2 MiB pages) of this size class
   // Number and bytes of the live pieces (small allocations) in the slabs of this size class.
@@ -76,8 +77,9 @@ struct SlabClass {
 struct Slab {
   Id device = 0;        // CUDA ordinal of the device, from 0
   std::string address;  // address at which the slab starts, in hexadecimal
-  // Size class of the slab in bytes, a power of two: the size of the pieces (small allocations)
-  // that have most of the slab's live bytes, rounded up. Never null.
+  // Size class of the slab in bytes; never null. The class of a piece (small allocation) is its
+  // size, rounded up to a power of two. The slab has the class whose pieces have the most live
+  // bytes in it.
   Figure class_bytes;
   // Number of pieces of class_bytes that fit into the slab, at least `live`. Never null.
   Figure slots;
@@ -192,8 +194,9 @@ struct IncidentFragmentation {
 // allocations (pieces) in them.
 struct IncidentSlabClass {
   Id incident = 0;  // id of the refused request in the table `incidents`
-  // Size class of the slabs in bytes, a power of two: the size of the pieces (small allocations)
-  // that have most of a slab's live bytes, rounded up.
+  // Size class of the slabs in bytes; never null. The class of a piece (small allocation) is its
+  // size, rounded up to a power of two. A slab has the class whose pieces have the most live bytes
+  // in it.
   Figure class_bytes;
   Figure slab_count;  // number of slabs (the driver's 2 MiB pages) of this size class
   // Number and bytes of the live pieces (small allocations) in the slabs of this size class.

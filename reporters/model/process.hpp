@@ -67,7 +67,9 @@ struct Process {
 
 // The cgroup that counts the process's memory, as the kernel describes it when the report is made.
 struct MemoryCgroup {
-  Text path;  // path of the folder of the process's memory cgroup; null: unknown
+  // Absolute path of the folder of the cgroup that counts the process's memory. Null: unknown. In a
+  // redacted report it is "/".
+  Text path;
   // Lowest memory limit of the cgroup and the cgroups above it; null: none, or unknown.
   Figure limit_bytes;
   // Most memory that was ever used in the cgroup whose limit is limit_bytes; without a limit, in

@@ -11,7 +11,8 @@
 
 namespace cuwarden {
 
-// Finds the libraries whose code is not the program's own.
+// Tells for a frame of a call stack to which known library its code belongs, such as PyTorch. All
+// other code counts as the program's own.
 class KnownLibraries {
  public:
   // `further`: value of the setting CUWARDEN_LIBRARIES: patterns (matches_file()), with commas

@@ -33,13 +33,13 @@ struct IncidentCase {
   Kind kind{};                       // kind of memory that the refused request asked for
   DeviceOrdinal device = no_device;  // device of the refused request; no_device: host memory
   HookId api;             // CUDA function that the program called for the refused request
-  StackId stack;          // call stack of the refused request
+  StackId stack;          // call stack of the refused request; 0: none was recorded
   std::string program;    // path of the file of the process's program
   std::string requester;  // path of the module (file of code) that called CUDA; empty: unknown
   std::string slice;      // name of the MIG slice that is the device; empty: it is no slice
   // Modules (files of code) whose calls had allocated device memory that was live at the refusal:
-  // their paths and these live bytes. Only the call stacks that held or locked most memory count.
-  // The path of an unknown module is empty.
+  // their paths and these live bytes. Only the call stacks that held most memory, or locked most
+  // unused bytes in slabs, count. The path of an unknown module is empty.
   std::vector<std::pair<std::string, std::uint64_t>> modules;
   // Reserves (memory that libraries keep for themselves) with their live bytes at the refusal,
   // largest first. They lie in the memory that was asked for: the device's or the host's. Only the
@@ -50,8 +50,8 @@ struct IncidentCase {
   // valid as long as it is.
   ledger::NamedProcesses others;
   // Live device bytes, at the refusal, of call stacks whose live bytes grew steadily until then.
-  // Only the call stacks that held or locked most memory count. If frameworks' blocks of growing
-  // call stacks had more bytes, the bytes of these blocks.
+  // Only the call stacks that held most memory, or locked most unused bytes in slabs, count. If
+  // frameworks' blocks of growing call stacks had more bytes, the bytes of these blocks.
   std::uint64_t growing_bytes = 0;
   // Setting that the user has to change to permit meshing (two half-empty pages share one page of
   // memory), such as "CUWARDEN_MESH=on". Empty: no setting forbids meshing.

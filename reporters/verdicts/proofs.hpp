@@ -164,7 +164,8 @@ struct FrameworkProof {
 struct LibraryProof {
   Text holder;  // path of the file of the library with the most live bytes on the device
   // Live bytes that the library `holder` had allocated on the device at the refusal. Only the call
-  // stacks that held or locked most memory count, so the library may hold more.
+  // stacks that held most memory, or locked most unused bytes in slabs, count. So the library may
+  // hold more.
   Figure held_bytes;
   // Bytes that the library `holder` had taken from CUDA and not handed out, by its own figures;
   // null: unknown.

@@ -116,8 +116,9 @@ class Shortage {
  private:
   // Returns is_the_most(bytes) as if `implicit` were the bytes of implicit memory.
   bool is_the_most_of(std::uint64_t bytes, std::uint64_t implicit) const;
-  // Returns `setting`, a text about a setting that may be empty. If the process's settings forbid
-  // rescues, CUWARDEN_POOL=auto is put before it.
+  // Returns `setting`, such as "CUWARDEN_WAIT=10m"; empty: no setting is needed. If the process's
+  // settings forbid rescues, returns "CUWARDEN_POOL=auto", followed by " and " and `setting` if
+  // that is not empty.
   std::string with_rescues(std::string setting) const;
   // Returns `fact`; null if it is null (unknown) or ledger::no_limit (a limit that is not set).
   static model::Figure limited(std::optional<std::uint64_t> fact);

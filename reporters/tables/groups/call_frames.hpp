@@ -129,7 +129,8 @@ class CallFrames {
     }
   };
 
-  // The offsets of code in one module for which functions and lines are looked up together.
+  // The code addresses in one module whose functions and lines are looked up together, and the
+  // result of the look-up.
   struct ModuleLocations {
     std::uint32_t module = 0;      // id of the file in modules_; 0: the code is in no known module
     std::uint64_t file_bytes = 0;  // bytes of the module's file; 0: unknown

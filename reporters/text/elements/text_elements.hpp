@@ -55,13 +55,13 @@ std::string counted(std::uint64_t count, const std::string& kind);
 // Returns the name of a step of the program, printable, and in quotation marks if it has a space or
 // a comma.
 std::string name_of_step(const model::NamedStep&);
-// Returns words for the allocations that a step of the program made: "6.0 MiB in 6 allocations". An
-// unknown figure is called unknown.
+// Returns words for the allocations of a step that were not freed, such as "6.0 MiB in 6
+// allocations". An unknown figure is called unknown.
 std::string sizes_of(const model::NamedStep&);
 // Returns words for the named steps (such as tests) in which a group of allocations was made, such
 // as "in test_cache". The figures of each step follow its name if there are several steps, or if
-// allocations were made outside of them. `count`: number of all allocations of the group. Three
-// steps are named at most. Empty: there are no steps.
+// allocations were made outside of the steps. `count`: number of the group's allocations that were
+// not freed, in steps or outside of them. Three steps are named at most. Empty: there are no steps.
 std::string words_of_steps(const std::vector<model::NamedStep>&, std::uint64_t count);
 // Returns words for a kind of memory on a device, such as "device memory (GPU 0)"; without a
 // device, such as "pinned host memory". `kind`: as in reports. `device`: CUDA ordinal; null for
