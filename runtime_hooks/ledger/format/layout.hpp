@@ -307,8 +307,8 @@ struct Group {
 };
 static_assert(offsetof(Group, counters) == 64 && sizeof(Group) == 128);
 
-// The counters of a group in one thread's shard, if that shard is not Group::shard. Fills a cache
-// line.
+// The counters of a group in one thread shard. A row fills a cache line. The shard with the number
+// Group::shard has no such row: its counters lie in the Group.
 struct GroupShard {
   std::uint32_t group;  // row in the groups table of the group that `counters` belongs to; never 0
   std::uint32_t shard;  // number, from 0, of the thread shard that `counters` belongs to

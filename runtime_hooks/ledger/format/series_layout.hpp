@@ -1,5 +1,5 @@
 // The ledger's rows of totals: one for each kind of memory on each device, with its peak, its
-// timeline and the moment at which most bytes were locked in slabs.
+// timeline and the moment at which the most bytes were locked in slabs.
 #pragma once
 
 #include <algorithm>

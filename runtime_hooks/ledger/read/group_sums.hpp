@@ -38,7 +38,9 @@ class GroupSums {
   }
 
  private:
-  static constexpr std::int32_t most_devices = 256;  // device ordinals of 256 and more are ignored
+  // Number of devices for which sums are kept. Groups of devices with an ordinal of 256 or more are
+  // left out of the sums; the series of these devices stay as read.
+  static constexpr std::int32_t most_devices = 256;
   // Returns the index in sums_ for this kind and device; null if the kind has no enumerator, or if
   // the ordinal is not in [-1, most_devices).
   static std::optional<std::size_t> slot_of(Kind, DeviceOrdinal) noexcept;

@@ -72,9 +72,9 @@ class Reader {
   // Returns this row of the table of attempts to serve refused requests; null: unused or damaged.
   std::optional<IncidentRungView> incident_rung(std::uint64_t row) const noexcept;
   // Returns the slab page in this row; null if the row is unused or damaged. The page's contents
-  // are those at the worst moment: when most bytes of the device were locked (unused, but in pages
-  // with a live allocation). `version`: the number of that moment, SeriesView::Worst::version in
-  // the series of the device's linear memory.
+  // are those at the worst moment, when the device had more locked bytes (unused, but in pages with
+  // a live allocation) than ever. `version`: the number of that moment, SeriesView::Worst::version
+  // in the series of the device's linear memory.
   std::optional<SlabPageView> slab_page(std::uint64_t row, std::uint32_t version) const noexcept;
   // Returns the hooked function in this row of the hooks table, which begins with row 0; null:
   // unused.

@@ -179,12 +179,13 @@ struct SeriesView : SeriesTotals {
   std::size_t buckets_used = 0;      // number of entries of `buckets`, the timeline, in use
   BucketView buckets[bucket_count];  // timeline of the live bytes, from process start on
 };
-// A copy of a SlabPage: a 2 MiB page that the driver cuts small requests from, as it was when most
-// bytes of the device were locked (unused, but in pages with a live allocation).
+// A copy of a SlabPage, a 2 MiB page that the driver cuts small requests from, as it was when the
+// device had more locked bytes than ever. Locked bytes are unused, but in pages with a live
+// allocation.
 struct SlabPageView {
   DeviceOrdinal device = no_device;  // the device whose memory the page is
   DeviceAddress address;             // address of the page's first byte
-  // Live allocations in the page at the time when most bytes of the device were locked.
+  // Live allocations in the page at the time when the device had more locked bytes than ever.
   SlabContents contents;
 };
 // A copy of a Device: a device that the process used.

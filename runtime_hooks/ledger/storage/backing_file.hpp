@@ -122,9 +122,10 @@ class BackingFile {
   // the ledger's file has taken `bytes` more. Also true if the room is not known. If the result is
   // false, errno is ENOSPC.
   bool has_room_on_disk(std::uint64_t bytes) const noexcept;
-  // Opens the ledger's file again, and allocates its blocks of [offset, offset + bytes). Used if
-  // the kernel does not know MADV_POPULATE_WRITE. Returns false, with the reason in
-  // refused_growth(), on failure.
+  // Opens the ledger's file again by its path, and allocates its blocks of [offset, offset +
+  // bytes). Used if MADV_POPULATE_WRITE does not work: the kernel is older, or a seccomp filter
+  // refuses the call. Returns false, with the reason in refused_growth(), on failure, or if the
+  // path leads to another file by now.
   bool fill_by_path(std::uint64_t offset, std::uint64_t bytes) noexcept;
   // Opens the file at path(). Returns an empty Descriptor, with errno set, on failure, or if the
   // path leads to another file by now.

@@ -6,9 +6,10 @@ namespace cuwarden::ledger {
 // The type of btrfs in statfs::f_type.
 inline constexpr long btrfs_type = 0x9123683E;
 
-// True if shared mappings are known to behave on file systems of this type: a page that was written
-// once stays writable, and the file is sparse. False for all others (network, FUSE, FAT, …): their
-// folders get no ledger. `type`: statfs::f_type.
+// True if a ledger may lie on file systems of this type (statfs::f_type). Their shared mappings are
+// known to behave: a page that was written once stays writable, and the file is sparse. On btrfs,
+// this needs a file without copy-on-write. False for all others (network, FUSE, FAT, …): their
+// folders get no ledger.
 constexpr bool can_hold_a_ledger(long type) {
   switch (type) {
     case 0xEF53:      // ext2, ext3, ext4

@@ -123,7 +123,9 @@ class LiveBytes {
   // microseconds, and marks the epoch as collected.
   static void wait_for_collector(Epoch&, std::uint32_t epoch) noexcept;
 
-  ThreadShards& thread_shards_;              // all threads' shards, with their credits
+  // The shards of all threads. Each keeps its credits: freed bytes that the series' counters do not
+  // know yet.
+  ThreadShards& thread_shards_;
   Epoch epochs_[ThreadShard::series_limit];  // the present epoch of each series, by its row
 };
 

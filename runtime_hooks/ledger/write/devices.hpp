@@ -108,10 +108,12 @@ class Devices {
   // Subtracts a freed allocation's bytes in host memory from the device's spilled bytes. The
   // arguments equal those that spilled() was given for the allocation.
   void unspilled(DeviceOrdinal, Kind, ByteCount in_host) noexcept;
-  // Returns how many bytes of the device's live allocations are in host memory at present.
+  // Returns how many bytes of the device's live spilled allocations are in host memory at present.
+  // Returns 0, too, if the ledger's lock cannot be had or the ledger has no room for the device.
   std::uint64_t spilled_bytes_on(DeviceOrdinal) noexcept;
-  // Returns how many bytes of the device's live stream-ordered allocations (cuMemAllocAsync) are in
-  // host memory at present.
+  // Returns how many bytes of the device's live spilled stream-ordered allocations
+  // (cuMemAllocAsync) are in host memory at present. Returns 0, too, if the ledger's lock cannot be
+  // had or the ledger has no room for the device.
   std::uint64_t spilled_in_stream_order_on(DeviceOrdinal) noexcept;
   // Stores the present figures of cuwarden's pool on the device, in place of those stored before.
   void set_arena(DeviceOrdinal, const ArenaUse&) noexcept;

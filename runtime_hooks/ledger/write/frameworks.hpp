@@ -17,7 +17,7 @@
 namespace cuwarden::ledger {
 
 // Stores the figures that frameworks, such as PyTorch, give of their own memory. All threads may
-// call the functions at any time, except pytorch().
+// call the functions at any time. Only one thread at a time may call pytorch() for a device.
 class Frameworks {
  public:
   // `storage`: the memory of the ledger; `time`: its clock. Both must outlive the object.

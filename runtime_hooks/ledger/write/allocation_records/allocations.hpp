@@ -55,7 +55,8 @@ class Allocations {
   // larger. `CertaintyChange`: changes of the record's flags (RecordFlag bits and Reach) and of its
   // `difference`. Returns false, and changes nothing, if the address has no record.
   bool grow(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange = {}) noexcept;
-  // Changes the flags of a live allocation's record. `time_ns`: time of the allocation. Returns
+  // Changes the flags (RecordFlag bits and Reach) and the `difference` of a live allocation's
+  // record. `time_ns`: time of the allocation, by which another record in the row is told. Returns
   // false, and changes nothing, if the row `RecordId` has no live record with that time.
   bool change_certainty(RecordId, std::uint64_t time_ns, CertaintyChange) noexcept;
   // Counts one more opening of memory that the program has already opened by an IPC handle. All

@@ -80,12 +80,14 @@ class RecordIndex {
   // record counts no references, or if it would have none.
   bool change_references(Space, DeviceAddress, int change) noexcept;
 
-  // Adds `bytes` to the size of the live record with this space and address, and changes its flags.
-  // Returns the record's group. Returns 0, and changes nothing, if there is no such record.
+  // Adds `bytes` to the size of the live record with this space and address, and changes its flags
+  // (RecordFlag bits and Reach) and its `difference`. Returns the record's group. Returns 0, and
+  // changes nothing, if there is no such record.
   GroupId add_bytes(Space, DeviceAddress, std::uint64_t bytes, CertaintyChange) noexcept;
-  // Changes the flags of the live record in this row, also of one that hide() has removed from the
-  // index. Returns false, and changes nothing, if the row has no live record with this time.
-  // `time_ns`: RecordFields::time_ns, by which another record in the row is told.
+  // Changes the flags (RecordFlag bits and Reach) and the `difference` of the live record in this
+  // row, also of one that hide() has removed from the index. Returns false, and changes nothing, if
+  // the row has no live record with this time. `time_ns`: RecordFields::time_ns, by which another
+  // record in the row is told.
   bool change_certainty(RecordId, std::uint64_t time_ns, CertaintyChange) noexcept;
   // Returns the row of the live record with this space and address; 0 if there is none.
   RecordId find(Space, DeviceAddress) noexcept;

@@ -119,9 +119,9 @@ class SlabPages {
   void change(GroupId, DeviceAddress, std::uint64_t bytes, bool more,
               std::uint64_t now_ns) noexcept;
   // Copies the page's present contents as those of the worst moment, unless the page has that copy
-  // already. The worst moment of a series is when most bytes were locked (unused, in pages with
-  // live allocations). `version`: number of the worst moment (Series::worst_version). To be called
-  // before the contents change.
+  // already. The worst moment of a series is that at which the most bytes were locked (unused, in
+  // pages with live allocations). `version`: number of the worst moment (Series::worst_version). To
+  // be called before the contents change.
   static void keep_contents(SlabPage&, std::uint32_t version) noexcept;
   // Adds `difference` to the locked bytes of a series (the linear memory of one device): unused
   // bytes in pages with live allocations. A small difference may be kept in the thread's shard (its

@@ -21,9 +21,9 @@ class Threads {
   Threads(Storage& storage, ThreadShards& thread_shards, const ProcessTime& time) noexcept
       : storage_(storage), thread_shards_(thread_shards), time_(time) {}
 
-  // Returns the calling thread's row in the threads table, and makes the row at the thread's first
-  // call. 0 if the table is full (reason_names_missing). Also 0 if the thread has no row yet and a
-  // seccomp filter confines it.
+  // Returns the calling thread's row in the threads table, and makes the row if the thread has
+  // none. Returns 0, and adds reason_names_missing to the ledger, if the table is full or cannot
+  // grow. Returns 0, too, if the thread has no row yet and a seccomp filter confines it.
   ThreadId mine() noexcept {
     const std::uint32_t row = thread_shards_.my_row();
     if (row == 0) return add_mine();

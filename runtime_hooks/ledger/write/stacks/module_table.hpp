@@ -39,9 +39,9 @@ class ModuleTable {
   bool create(StringRef program) noexcept;
 
   // Asks the loader for the modules of these frames, unless the table knows them already. Must be
-  // called before other functions of the class are called with these frames. If the only unknown
-  // frames are outside all modules (code of a JIT compiler), asks only if a module was loaded since
-  // the class asked last.
+  // called before other functions of the class are called with these frames. If the unknown frames
+  // were in no module when cover() last asked (code of a JIT compiler), asks only if a module was
+  // loaded since.
   void cover(std::span<const Frame> frames) noexcept;
   // Makes rows in the ledger for the modules of these frames that have none. If there is no room
   // for a row, adds reason_names_missing to the ledger. Must be called after cover(), and before a
