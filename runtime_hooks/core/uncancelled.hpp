@@ -34,9 +34,9 @@ class [[nodiscard]] Uncancelled {
   Uncancelled& operator=(const Uncancelled&) = delete;
 
   // Ends scopes of this class that the calling thread has left by a jump. Sets the thread's
-  // cancellation state to the one before the outermost of them. Sets its cancellation type to
-  // deferred, which the jump may have changed. Does nothing if there are none. To be called only
-  // where the thread is certainly not inside a scope of this class.
+  // cancellation state to the one before the outermost of them. Sets its cancellation type, which
+  // the jump may have changed, to deferred. Does nothing if there are none. To be called only where
+  // the thread is certainly not inside a scope of this class.
   static void end_left() noexcept {
     if (outermost_ == 0) return;
     int ours = 0;

@@ -55,7 +55,8 @@ class WaitBudget {
   // in scopes already.
   class [[nodiscard]] Scope {
    public:
-    // Makes `budget` the calling thread's budget until the destruction; null: no budget limits it.
+    // Makes `budget` the calling thread's budget. The destructor restores the earlier budget. If
+    // `budget` is null, no budget limits the thread meanwhile.
     explicit Scope(WaitBudget* budget) noexcept : entry_(entry_of(own_thread_id())) {
       if (entry_ == nullptr) {
         is_first_ = true;

@@ -60,7 +60,8 @@ class LastRefused {
     *this = {};
   }
   // Lets the incident `to` count the thread's last refusal instead of the incident `from`. `from`:
-  // the incident that counts it so far, as add() or the last moved() was given it. Neither is 0.
+  // the incident that counts it so far: the argument of add(), or `to` of the last moved() since.
+  // Neither is 0.
   void moved(IncidentId from, IncidentId to) noexcept {
     for (Count& count : counts_) {
       if (count.incident != from) continue;

@@ -42,7 +42,8 @@ std::optional<PoolMemory> pool_memory_around(ServingPools&, std::uint64_t addres
 // pool_memory_around() returns null.
 bool is_unused_in_pool(ServingPools&, std::uint64_t address) noexcept;
 // Stores the value of CU_POINTER_ATTRIBUTE_SYNC_MEMOPS (PoolMemory::sync_memops) of the live
-// allocation of device memory, or spilled allocation, that begins at the address `start`.
+// allocation of device memory, or spilled allocation, that begins at the address `start`. `on`: the
+// value. Does nothing if no such allocation begins there.
 void note_sync_memops(ServingPools&, std::uint64_t start, bool on) noexcept;
 
 // Returns true if memory at the address must be freed by free_of_pool(). The address then lies in

@@ -64,9 +64,10 @@ class RuleTable {
     return {};
   }
 
-  // Stores the rule for leaving the frame that goes on at `pc` (a return address). If the four
-  // slots of the pc are taken, one of the rules there is overwritten. Ignores addresses of more
-  // than 47 bits.
+  // Stores the rule for leaving the frame in which the program goes on at `pc`, the address to
+  // which a call returns. Does not look for a rule that the table has for `pc` already. If the four
+  // slots in which rules for `pc` may lie are taken, one of their rules is overwritten. Ignores
+  // addresses of more than 47 bits.
   void insert(std::uint64_t pc, Rule rule) noexcept {
     if (pc >> pc_bits != 0) return;
     const std::uint64_t mixed = mix(pc);

@@ -14,8 +14,8 @@ struct Caller {
 
   // The CUDA function that the program called, which the report names.
   HookId api;
-  // __builtin_frame_address(0) of the hook, which is still running. Call stacks are walked from
-  // there.
+  // __builtin_frame_address(0) of the hook, which is still running. Walks of the call stack begin
+  // at this frame, and leave out frames of cuwarden itself.
   const void* frame;
 };
 

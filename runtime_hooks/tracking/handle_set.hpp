@@ -20,8 +20,8 @@ namespace cuwarden::tracking {
 // then counts as its first again.
 class HandleSet {
  public:
-  // Returns true if the handle is in the first of the slots that it may have. Only this slot is
-  // read. If false, the handle may still be in the set: has() reads all of these slots.
+  // Returns true if the handle lies in the slot where it is expected. Only this slot is read. If
+  // false, the handle may lie in another slot of the same cache line, where has() looks, too.
   bool expected_slot_has(const void* handle) const noexcept {
     const std::uint64_t word = word_of(handle);
     return slots_[slot_of(word)].load(std::memory_order_relaxed) == word;
@@ -48,8 +48,8 @@ class HandleSet {
   static std::uint64_t word_of(const void* handle) noexcept {
     return ~reinterpret_cast<std::uint64_t>(handle);
   }
-  // Returns the index of the slot in which the handle with this word is looked for first. Handles
-  // that differ only in their upper 32 bits have the same slot, which costs less code.
+  // Returns the index of the slot in which the handle with this word is expected. Handles that
+  // differ only in their upper 32 bits have the same slot, which costs less code.
   static std::size_t slot_of(std::uint64_t word) noexcept {
     return static_cast<std::uint32_t>(word) * std::uint32_t{0x9e3779b1} >> (32 - bits);
   }

@@ -47,18 +47,18 @@ class ImplicitMemory {
   bool is_undisturbed(DeviceOrdinal, std::uint64_t span) const noexcept;
   // True while a measurement (span) of some call is under way on any device.
   bool any_span() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
-  // Makes the measurements (spans) that are under way on the device not count, because another call
-  // may change the device's memory.
+  // Invalidates the measurements (spans) that are under way on the device, because another call may
+  // change the device's memory. Does nothing if the ordinal is not from 0 to 63.
   void disturb_spans(DeviceOrdinal device) noexcept {
     if (has_spans(device)) spans_[device.value].disturbed.store(true, std::memory_order_relaxed);
   }
-  // Makes all measurements (spans) that are under way, on any device, not count, because another
-  // call may change the memory of some device.
+  // Invalidates the measurements (spans) that are under way on any device, because another call may
+  // change the memory of some device.
   void disturb_all_spans() noexcept {
     for (Spans& spans : spans_) spans.disturbed.store(true, std::memory_order_relaxed);
   }
-  // Makes the measurements (spans) that are under way on the device not count, and forgets the
-  // bases of all devices, because another call may change the device's memory.
+  // Invalidates the measurements (spans) that are under way on the device, and forgets the bases of
+  // all devices, because another call may change the device's memory.
   void disturb(DeviceOrdinal device) noexcept {
     disturb_spans(device);
     bases.memory_may_change();

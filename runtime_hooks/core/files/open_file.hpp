@@ -91,8 +91,9 @@ inline bool status_of(int descriptor, struct stat& status) noexcept {
 }
 
 // Opens `path`, relative to the descriptor `folder`, with a descriptor number of 3 or more. `flags`
-// and `mode`: as for openat(2). Returns an empty Descriptor, with errno set, on failure. A confined
-// thread (one that a seccomp filter of the program restricts) opens nothing: EPERM.
+// and `mode`: as for openat(2); O_CLOEXEC and O_NOCTTY are added. Returns an empty Descriptor, with
+// errno set, on failure. A confined thread (one that a seccomp filter of the program restricts)
+// opens nothing: EPERM.
 inline Descriptor open_high(int folder, const char* path, int flags, mode_t mode = 0) noexcept {
   if (is_confined()) {
     errno = EPERM;

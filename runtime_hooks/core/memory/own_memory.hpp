@@ -9,7 +9,7 @@
 namespace cuwarden {
 
 // The ranges of memory that cuwarden has mapped for itself. A search for the program's pointers to
-// allocations passes them over. All functions may be called by several threads at once. They take
+// allocations skips these ranges. All functions may be called by several threads at once. They take
 // no lock and allocate nothing.
 class OwnMemory {
  public:

@@ -66,17 +66,17 @@ extern constinit std::atomic<ProvesLeft> frames_prove_left;
 // is __builtin_frame_address(0) of the function of cuwarden that the program has just called.
 void forget_left_calls(const void* frame) noexcept;
 
-// Resets the calling thread's `call_state` if it says that the thread is inside a hooked driver
-// function or cuwarden's own work, but a longjmp has provably left that. To be called by functions
-// that the program calls, before they use `call_state` for a driver call. `frame` is the calling
-// function's __builtin_frame_address(0).
+// Forgets the calls that a longjmp has provably left (forget_left_calls()), if the calling thread's
+// `call_state` says that the thread is inside a hooked driver function or cuwarden's own work. To
+// be called by functions that the program calls, before they use `call_state` for a driver call.
+// `frame` is the calling function's __builtin_frame_address(0).
 inline void forget_left_driver_call(const void* frame) noexcept {
   if (call_state.driver_depth != 0 && call_state.driver_canary != nullptr) forget_left_calls(frame);
 }
-// Resets the calling thread's `call_state` if it says that the thread is inside a hooked function
-// of the CUDA runtime, but a longjmp has provably left that. To be called at the beginning of a
-// hooked runtime function, before `call_state` is used. `frame` is the function's
-// __builtin_frame_address(0).
+// Forgets the calls that a longjmp has provably left (forget_left_calls()), if the calling thread's
+// `call_state` says that the thread is inside a hooked function of the CUDA runtime. To be called
+// at the beginning of a hooked runtime function, before `call_state` is used. `frame` is the
+// function's __builtin_frame_address(0).
 inline void forget_left_runtime_call(const void* frame) noexcept {
   if (call_state.runtime_row != 0) forget_left_calls(frame);
 }

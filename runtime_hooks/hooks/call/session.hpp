@@ -29,7 +29,8 @@ using tracking::submitted_graphs;
 // the shim has found out. The parts outlive the Session.
 struct Surroundings {
   HostProcess& process;  // The process that cuwarden is loaded into.
-  // Listener that is called when an allocation could not be recorded: the ledger is incomplete.
+  // Listener that is called at most once for each reason for which the ledger lacks entries: a
+  // table is full, or recording has stopped.
   tracking::CompletenessListener& completeness;
   serving::NoticeWriter& notices;  // Writes messages to the user.
   // Probes that add facts from outside CUDA (host, NVML) to the record of a refused request.
@@ -61,7 +62,8 @@ class Session {
   // The process's contexts that have not ended. The session owns this and the parts below. Each
   // part may depend on those above it.
   tracking::LiveContexts contexts;
-  tracking::DeviceQueries queries;     // asks the driver for the current context, sizes of devices
+  // Asks the driver about contexts, streams, pointers and devices.
+  tracking::DeviceQueries queries;
   tracking::MemoryPools memory_pools;  // CUDA's memory pools (CUmemoryPool) of this process
   tracking::Captures captures;         // stream captures in progress
   serving::Notices notices;            // writes messages to the user, each kind once

@@ -36,7 +36,8 @@ class MemoryParts {
   const tracking::Captures& captures;
   // Measures device memory that calls take without being asked for it: for contexts, code, streams.
   ImplicitMemory& implicit;
-  tracking::DeviceQueries& queries;  // asks the driver for contexts, streams, devices
+  // Asks the driver about contexts, streams, pointers and devices.
+  tracking::DeviceQueries& queries;
 
   // Returns the context that owns memory allocated in the stream; 0 if there is none. That is the
   // stream's own context, or the current context if the stream is a default one or the driver does
@@ -155,7 +156,8 @@ class ExecutionParts {
   ImplicitMemory& implicit;
   tracking::ContextMemory& context_memory;  // records memory of contexts and for kernels
   tracking::ImplicitObjects& objects;       // records streams, modules, executable graphs
-  tracking::DeviceQueries& queries;         // asks the driver for contexts, streams, devices
+  // Asks the driver about contexts, streams, pointers and devices.
+  tracking::DeviceQueries& queries;
 
   // True once the process has begun to end.
   bool process_ends() const noexcept { return session_.process_ends(); }

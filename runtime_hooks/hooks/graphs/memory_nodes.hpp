@@ -21,7 +21,8 @@ namespace cuwarden::hooks {
 // address are kept, the latest ones. All functions may be called by several threads at once.
 class NodeMakers {
  public:
-  // The program's call that made an allocation node of a graph.
+  // An allocation node of a graph: the group of the program's call that made it, its size, and its
+  // number in the order of nodes.
   struct Maker {
     // The ledger's group for the program's call; 0: the ledger had no room for a group.
     GroupId group;

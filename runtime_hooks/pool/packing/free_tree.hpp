@@ -25,7 +25,8 @@ enum class Room : std::uint8_t {
   free_pages,
 };
 
-// A part of a free stretch: the stretch's number, and the part's first address and its bytes.
+// A part of a free stretch of addresses: the number of the stretch, the first address of the part,
+// and its size in bytes.
 struct FreePart {
   StretchIndex stretch = 0;
   std::uint64_t start = 0, bytes = 0;

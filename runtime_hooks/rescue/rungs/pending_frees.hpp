@@ -46,7 +46,9 @@ class PendingFrees {
     // set. For the threads' own default streams of a context, the context's handle with bit 1 set.
     // 0: the row is vacant.
     std::atomic<std::uint64_t> key{0};
-    std::atomic<std::uint64_t> context{0};  // handle of the stream's context (CUcontext)
+    // Handle of the stream's context (CUcontext). A vacant row keeps that of its last stream; 0:
+    // none was stored yet.
+    std::atomic<std::uint64_t> context{0};
     // Only used in the row of the threads' own default streams; otherwise 0. If one thread freed
     // memory in its stream, an address in that thread's thread-local memory. If several threads
     // did, 1.
@@ -229,8 +231,8 @@ class PendingFrees {
   const std::uint32_t first_version_;
   // The streams with pending frees, in no order, between vacant rows.
   NotedStream streams_[most_streams];
-  // An event in a stream of a context that is not current in the requesting thread. Another thread
-  // may end that context at any time. Guarded by lock_.
+  // An event that a refused request awaits, in a stream of a context that is not current in the
+  // requesting thread. Guarded by lock_, because another thread may end that context at any time.
   struct Elsewhere {
     // Number of the AwaitedEvents object that has the event (AwaitedEvents::owner_); 0: the row is
     // vacant.

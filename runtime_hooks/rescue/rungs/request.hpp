@@ -17,7 +17,9 @@ struct Request {
   std::uint64_t bytes = 0;           // size of the request; 0: the call does not say
   DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   HookId api{};                      // the CUDA function that the program called
-  Kind kind{};                       // kind of the memory
+  // Kind of the requested memory. Kind::graph if a graph was asked for; Kind::device for a context,
+  // a stream or another thing.
+  Kind kind{};
   // Thing that the call asked for, such as memory, a context or a graph.
   ledger::Asked asked = ledger::Asked::memory;
   bool operator==(const Request&) const = default;

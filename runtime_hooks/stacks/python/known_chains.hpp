@@ -82,7 +82,8 @@ class KnownChains {
     Entry entries[sets][ways];
   };
 
-  // Returns the thread's table; null if it has none.
+  // Returns the table of stacks that are remembered for this thread. Returns null if nothing was
+  // remembered for it; a table of an earlier thread with the same number does not count.
   Table* table_of(ThreadSlot thread) const noexcept {
     Table* const table = tables_[thread.number].load(std::memory_order_acquire);
     return table != nullptr && table->tenancy == thread.tenancy ? table : nullptr;

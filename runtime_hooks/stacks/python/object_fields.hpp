@@ -18,7 +18,8 @@ __attribute__((always_inline)) inline T at(std::uint64_t address) noexcept {
 }
 
 // True if `bytes` bytes from `address` on can be read; less than eight count as eight. The kernel
-// is asked once for each 4 KiB. False for all addresses if a seccomp filter forbids the question.
+// is asked once for each 4 KiB that is begun, and once for the last eight bytes. False below
+// address 4,096, from 2^47 on, and if a seccomp filter forbids the questions.
 inline bool can_read(std::uint64_t address, std::uint64_t bytes) noexcept {
   if (address < 4096 || address + bytes < address || address + bytes >= std::uint64_t{1} << 47)
     return false;
