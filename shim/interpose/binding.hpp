@@ -38,16 +38,17 @@ struct RuntimeBinding {
   // name, the slots are equal to those of `next`.
   driver::RealRuntime bottom{};
 };
-// Returns the runtime functions that the calls of the module `caller` go on to. If the calling code
-// is in no module (compiled at run time), `caller` is an object that converts to false.
-// `OpenedDefinitions`: result of opened_definitions() for the calling code. To be called inside
-// with_loaded_objects_held().
+// Returns the runtime functions that the shim calls on behalf of the module `caller`. If the
+// calling code is in no module (compiled at run time), `caller` is an object that converts to
+// false. `OpenedDefinitions`: result of opened_definitions() for the calling code, from before
+// with_loaded_objects_held(). This function is to be called inside with_loaded_objects_held().
 RuntimeBinding runtime_binding(const LoadedObject& caller, const OpenedDefinitions&);
 // Returns the library that defines driver functions for the calls of the module `caller`: a wrapper
 // of libcuda that dlopen loaded. Returns an object that converts to false if the calls go on to the
 // functions of next_driver(), as in most modules. If the calling code is in no module, `caller`
-// converts to false. `OpenedDefinitions`: result of opened_definitions() for the calling code. To
-// be called inside with_loaded_objects_held().
+// converts to false. `OpenedDefinitions`: result of opened_definitions() for the calling code, from
+// before with_loaded_objects_held(). This function is to be called inside
+// with_loaded_objects_held().
 LoadedObject driver_wrapper_for(const LoadedObject& caller, const OpenedDefinitions&);
 // Returns the address of cudaRuntimeGetVersion in the CUDA runtime that the module `caller`
 // contains or needs. If the module has no runtime, takes the process's first one in load order.

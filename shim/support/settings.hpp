@@ -31,8 +31,9 @@ void each_setting(const Settings& settings,
 // rights than its caller (setuid). Reads the environment, for code that runs before
 // read_settings().
 bool enabled_by_environment();
-// Fills `name` with the value of CUWARDEN_STEP_RANGE. Returns false if it is not set or has a bad
-// value. Reads the environment, for code that runs before read_settings().
+// Stores the value of CUWARDEN_STEP_RANGE in `name`: the name of the NVTX ranges that mark steps,
+// or its beginning and a star. Returns false, and leaves `name` as it is, if the variable is not
+// set or has a bad value. Reads the environment, for code that runs before read_settings().
 bool step_range_of_environment(setting_types::RangeName& name);
 // True unless CUWARDEN_DEEPBIND is `keep`: RTLD_DEEPBIND is then removed from the flags of dlopen.
 // Reads the environment, for code that runs before read_settings().

@@ -90,7 +90,8 @@ class EndTurn {
 
   Clock& clock_;         // tells the time in all waits of the functions
   WritingTurn writing_;  // the turn of the thread that writes a report
-  // True if the report that a thread writes now is the process's last one.
+  // True if the report that a thread writes now is the process's last one. The value has no meaning
+  // while no thread writes.
   std::atomic<bool> writes_last_{false};
   std::atomic<std::uint32_t> over_{0};          // 1: the last report is written; 0: not yet
   std::atomic<Thread> first_in_exit_{0};        // first thread in exit(); 0: none yet
