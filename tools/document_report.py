@@ -70,7 +70,10 @@ def values_of(field, definitions):
 
 
 def rows_of(fields, definitions, prefix=""):
-    """Yields a row of a Markdown table for each field, and for each field inside it.
+    """Yields the line of a Markdown table for each field.
+
+    Fields of an object whose schema stands in the field itself follow; those of array items or of a referred
+    definition do not.
 
     `fields` has the schemas of the fields by their names. `definitions` are the schema's $defs, in which
     references are looked up. `prefix` stands before the names, such as "process." for an object's fields.

@@ -81,9 +81,9 @@ class StagedProgress {
 
 // Returns the text of a progress line, such as "reading reports: 231 of 1,000, about 12 s left".
 // `what`: words for the work. `done`: number of its parts that are done. `all`: number of all
-// parts; 0: unknown. `taken`: time since the work began. The text has the time that is left once a
-// part is done and the work has taken half a second. Bytes are rounded, as in "reading ci.json:
-// 45.2 MiB of 107 MiB, about 3 s left".
+// parts; 0: unknown. `taken`: time since the work began. The text has the time that is left if
+// `all` is known, a part is done, a part is left, and the work has taken half a second. Amounts of
+// Unit::bytes are rounded, as in "reading ci.json: 45.2 MiB of 107 MiB, about 3 s left".
 std::string progress_line(const std::string& what, std::size_t done, std::size_t all,
                           std::chrono::nanoseconds taken,
                           Progress::Unit unit = Progress::Unit::things);

@@ -121,9 +121,11 @@ struct RunVerb {
 // Runs `cuwarden run`: runs a program with libcuwarden.so preloaded, waits for its end, and shows
 // the reports of its processes. Returns the program's exit status, or 128 plus the signal's number
 // if a signal killed the program. Returns 127 if the program is not found, and 126 if it cannot be
-// run. Returns 2 if it cannot be run with libcuwarden.so, or with the simulated GPU that an option
-// asks for, or if the baseline cannot be read. Returns RunVerb::failed_check_status if the
-// program's exit status is 0 and a check of leaks failed.
+// run. Returns 2, without running the program, if libcuwarden.so cannot be preloaded, or if the
+// program cannot run on the simulated GPU that an option asks for. Does so, too, if the baseline or
+// the suppressions cannot be read, or if this command lacks the wanted page. Also returns 2 if the
+// program's exit status is 0 and the new baseline could not be written. Returns
+// RunVerb::failed_check_status if the program's exit status is 0 and a check of leaks failed.
 int run_verb(const RunVerb&);
 
 // Options of `cuwarden snapshot`.

@@ -129,8 +129,8 @@ struct Range {
   // Only for kind `mapping`: the devices that may write. Bit n stands for the device with ordinal
   // n, bit 63 for the host (kHostBit).
   std::uint64_t writable = 0;
-  // Only for kind `imported`: number of times that the program has opened the memory, less the
-  // number of times that it has closed it. For other kinds 1.
+  // For memory opened from an IPC handle: number of times that the program has opened it, less the
+  // number of times that it has closed it. Otherwise 1.
   int references = 1;
   // Only for kind `imported`: bytes from the start of the mapped file to the range's first address.
   std::size_t lead = 0;

@@ -37,8 +37,8 @@ class AddressArena {
   // a multiple of 2 MiB. Uses the smallest gap that is large enough; without one, reserves another
   // region from the system. Returns 0 if the system refuses that.
   CUdeviceptr take(std::size_t size);
-  // Frees a whole range of `size` bytes of addresses that take() has returned. The contents are
-  // lost; a later take() may return the range again, filled with zeros.
+  // Frees a range of addresses. `start` and `size` must be those of one call of take(). The
+  // contents are lost; a later take() may return the range again, filled with zeros.
   void give(CUdeviceptr start, std::size_t size);
   // True if the address lies in a region that this object has reserved, whether take() has returned
   // it or not.
@@ -56,7 +56,7 @@ class AddressArena {
   bool prepared_ = false;    // True once prepare() has reserved the first region.
   // Start and size in bytes of each region of addresses that is reserved from the system.
   std::vector<std::pair<CUdeviceptr, std::size_t>> regions_;
-  std::map<CUdeviceptr, std::size_t> gaps_;  // Start → bytes of each free range of addresses.
+  std::map<CUdeviceptr, std::size_t> gaps_;  // Bytes of each free range of addresses, by its start.
   // Bytes and start of each free range of addresses, the smallest range first.
   std::set<std::pair<std::size_t, CUdeviceptr>> by_size_;
 };

@@ -111,8 +111,8 @@ struct Settings {
   // CUWARDEN_SIM_MIG: each device is a slice (MIG) of a whole device of this many bytes; 0: devices
   // are no slices.
   std::size_t whole_memory = 0;
-  // CUWARDEN_SIM_INTEGRATED: the devices share their memory with the host, whose page cache takes
-  // this many bytes of each. Null: the devices have memory of their own.
+  // CUWARDEN_SIM_INTEGRATED: bytes of each device that the host's page cache takes, and that are
+  // not free. The devices then share the host's memory. Null: they have memory of their own.
   std::optional<std::size_t> page_cache;
   // CUWARDEN_SIM_CGROUP_LIMIT: limit on the bytes of each device for this process's cgroup; 0: no
   // limit.
