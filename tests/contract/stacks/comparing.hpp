@@ -60,6 +60,6 @@ class Comparing {
   std::uint64_t unreadable() const { return stacks_seen().unreadable - before_.unreadable; }
 
  private:
-  // Counts of the whole process when this object was made.
+  // Counts of the stacks that the process had walked or compared when this object was made.
   StacksSeen before_;
 };

@@ -96,7 +96,8 @@ class ImageWriter {
   }
 
   std::ofstream file_;
-  std::set<std::uint64_t> written_;  // addresses of the memory in the file
+  // Start addresses of the blocks of memory that the image has already. No block is written twice.
+  std::set<std::uint64_t> written_;
   const Interpreter& interpreter_;
   const Layout& layout_;
 };

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-// Counts of stacks that were walked and compared since the process began.
+// Counts of stacks that were walked or compared since the process began.
 struct StacksSeen {
   // Stacks that were walked in all ways, and compared.
   uint64_t compared;
@@ -44,7 +44,8 @@ int walk_stack(uint64_t* frames, size_t room);
 // Forgets all stacks and unwind rules that are kept from earlier walks, because code was loaded or
 // unloaded.
 void probe_modules_changed(void);
-// Returns the counts of compared stacks since the process began.
+// Returns the counts of all stacks that the functions above have walked or compared since the
+// process began.
 struct StacksSeen stacks_seen(void);
 // Returns the two stacks of the last difference as text, line by line; empty if there was none. The
 // text lies in static memory.

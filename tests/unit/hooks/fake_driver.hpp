@@ -56,7 +56,7 @@ struct FakeDriver {
   int devices = 2;           // number of devices
   int device_questions = 0;  // number of calls of cuCtxGetDevice
   int current_device = 0;    // ordinal of the current context's device
-  // Stream capture mode of the calling thread.
+  // The stream capture mode, one for all threads. cuThreadExchangeStreamCaptureMode changes it.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   // Number of calls of cuMemGetInfo_v2 in a capture mode other than RELAXED. With a real driver
   // such a call would end a capture.

@@ -18,8 +18,8 @@ inline constexpr std::uint64_t MiB = 1 << 20, page = 2 * MiB, base = 0x7f00'0000
 inline constexpr std::uint64_t late_ns = 3'600'000'000'000;
 
 // Slabs (2 MiB units that the driver cuts small requests from) in a ledger's tables, and their
-// worst moment: the one at which most bytes were locked, that is, freed in slabs that are partly
-// live.
+// worst moment: the one at which the most bytes were locked, that is, freed in slabs that are
+// partly live.
 class SlabPagesTest : public LedgerParts {
  protected:
   SlabPagesTest() { EXPECT_TRUE(slabs.create()); }

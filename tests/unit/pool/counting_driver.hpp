@@ -55,8 +55,8 @@ inline CUresult reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, uns
   driver->next_address += bytes + 1000 * MiB;
   return driver->reservations[*out] = bytes, CUDA_SUCCESS;
 }
-// Stands in for cuMemAddressFree. Counts an error if memory is mapped there, or if the range is no
-// whole reservation.
+// Stands in for cuMemAddressFree: ends the reservation at `start`, and always succeeds. Counts an
+// error if a mapping begins in the range, or if the range is no whole reservation.
 inline CUresult free_address(CUdeviceptr start, size_t bytes) {
   const std::lock_guard locked(driver->lock);
   const auto mapped = driver->mappings.lower_bound(start);

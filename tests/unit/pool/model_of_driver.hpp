@@ -22,7 +22,7 @@ class ModelOfDriver {
     }
     CUdeviceptr at = slabs_.take(bytes);
     if (at == 0) {
-      slabs_.open(next_page_ += page_bytes);
+      slabs_.open(last_slab_ += page_bytes);
       at = slabs_.take(bytes);
     }
     pieces_[id] = at;
@@ -44,7 +44,9 @@ class ModelOfDriver {
   simulated_gpu::SlabHeap slabs_;  // the slabs of the small requests
   // Addresses of the small requests in slabs, by their numbers.
   std::map<std::uint64_t, CUdeviceptr> pieces_;
-  CUdeviceptr next_page_ = CUdeviceptr{1} << 40;  // address of the last slab
+  // Address of the slab that was opened last. Slabs lie one behind the other; the first begins 2
+  // MiB above the initial value.
+  CUdeviceptr last_slab_ = CUdeviceptr{1} << 40;
   // Number of pages of the large requests, which get pages of their own.
   std::uint64_t pages_ = 0;
 };

@@ -295,7 +295,8 @@ class LadderTest : public testing::Test {
     return all;
   }
 
-  // Begins an incident in the ledger; the rungs of later rescues are noted for it.
+  // Begins an incident in the ledger. Later calls of climb() note the rungs that they try for this
+  // incident.
   void begin_incident() {
     incident = writer->incidents.refused(GroupId{1}, {}, ThreadId{}, 0).incident;
   }

@@ -11,7 +11,8 @@ struct FakeNvml {
     unsigned pid;                   // pid of the process
     unsigned long long used_bytes;  // bytes of the device that it holds
   };
-  // Most processes of a list that a test can state.
+  // Size of the lists `compute` and `graphics`: most processes whose pid and bytes a test can
+  // choose.
   static constexpr int most = 4;
 
   int init_result = 0;  // result of nvmlInit_v2

@@ -10,8 +10,8 @@ namespace cuwarden {
 // Numbers of bytes: of a mebibyte and of a gibibyte.
 inline constexpr std::uint64_t MiB = 1 << 20, GiB = 1 << 30;
 
-// A refused request for 8 GiB on a device of 100 GiB with 2 GiB free. A test states further facts,
-// and asks for the verdict: the cause of the refusal.
+// A refused request for 8 GiB on a device of 100 GiB with 2 GiB free. A test states further facts.
+// Then it compares verdict(), the name of the refusal's cause, and the figures that prove it.
 class Verdicts : public testing::Test {
  protected:
   // States the facts of a request for 8 GiB on a device of 100 GiB with 2 GiB free; the other facts
