@@ -68,7 +68,10 @@ def obviously_fits(value, wanted):
 
 
 def properties(validator, wanted, value, _):
-    """Stands in for jsonschema's keyword `properties`: yields the errors of the values that do not obviously fit."""
+    """Stands in for jsonschema's keyword `properties`.
+
+    Skips values that obviously fit, validates the others as jsonschema does, and yields their errors.
+    """
     if not isinstance(value, dict):
         return
     for name, part in wanted.items():

@@ -218,7 +218,12 @@ class Workspace:
 
 
 def cuwarden(workspace, *arguments, env=None, **popen):
-    """Runs the `cuwarden` command as a user does; the command itself is not under the shim."""
+    """Runs the `cuwarden` command as a user does, in the work folder of `workspace`, and without the shim.
+
+    `env`: changes to the environment; None removes a variable. Variables of cuwarden are ignored, except
+    CUWARDEN_SIM_*. `popen`: further arguments of subprocess.run(). Returns the subprocess.CompletedProcess, whatever
+    its status, with stdout and stderr as text.
+    """
     popen.setdefault("cwd", workspace.work)
     return subprocess.run(
         [str(COMMAND), *map(str, arguments)],

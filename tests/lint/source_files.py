@@ -16,7 +16,10 @@ def is_of_sources(folder):
 
 
 def product_sources(root, folders):
-    """Returns the sources of C++ below these folders of `root` (a pathlib.Path), in a fixed order."""
+    """Returns the paths of all .cpp and .hpp files below these folders of `root` (a pathlib.Path), in a fixed order.
+
+    Fails if there are none.
+    """
     found = [path for folder in folders for path in source_files(root / folder, (".cpp", ".hpp"))]
     assert found, f"no sources below {root}"
     return found

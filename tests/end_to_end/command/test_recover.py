@@ -150,7 +150,10 @@ def has_open(pid, path):
 
 
 def keeps_open(pid, path):
-    """Returns true if the process keeps the file open. It may also open it for a moment, to see its kind."""
+    """Returns true if the process has the file open at three looks in a row, 10 ms apart.
+
+    A process that opens the file only for a moment, to see its kind, thus does not count.
+    """
     for _ in range(3):
         if not has_open(pid, path):
             return False

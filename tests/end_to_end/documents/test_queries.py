@@ -75,7 +75,10 @@ def answers(folder):
 
 
 def on_host(name, command):
-    """Returns the command, to be run under that name of the host where this process may set one."""
+    """Returns the command, changed so that it sees `name` as the host's name.
+
+    If this process may not set a host's name, or there is no program `hostname`, the command is returned unchanged.
+    """
     may = subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode == 0
     if not may or shutil.which("hostname") is None:
         return command

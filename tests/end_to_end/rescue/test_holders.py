@@ -250,8 +250,12 @@ def test_names_of_users_and_programs_can_be_left_out_of_a_copy(run_both, cuwarde
     assert Path(sys.executable).resolve().name not in text
 
 
-def test_a_name_that_is_no_text_is_left_out_of_a_copy_as_well(run_both, cuwarden, tmp_path):
-    """The name ends within a character of UTF-8, as names that the kernel cuts do."""
+def test_a_program_name_that_is_no_utf_8_is_left_out_of_a_redacted_copy_as_well(run_both, cuwarden, tmp_path):
+    """The redacted copy lacks the name of the program that holds the memory.
+
+    The name ends in the middle of a UTF-8 character. The report itself shows the name, with a question
+    mark at its end.
+    """
     name = os.fsencode(tmp_path) + b"/secret\xc3"
     shutil.copy("/bin/sleep", name)
     holder = subprocess.Popen([name, b"1000"])

@@ -189,7 +189,10 @@ def test_addresses_lack_though_memory_does_not(workspace, command):
     ids="-".join,
 )
 def test_the_greatest_number_of_mappings_leaves_no_address(workspace, command):
-    """The driver needs several mappings; the simulated driver is told to need as many."""
+    """The process has almost as many mappings as the kernel allows.
+
+    The real driver needs more and refuses; the simulated one needs none, so it is told to refuse.
+    """
     refused = {"pinned": "cuMemHostAlloc", "registered": "cuMemHostRegister"}
     name = refused.get(command[0], "cuMemAllocManaged")
     run, incident = host_incident(

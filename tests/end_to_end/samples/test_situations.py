@@ -239,7 +239,8 @@ def test_local_memory_is_taken_by_launches_until_one_fails(run_both, size):
 
 
 def run_alike(workspace, command, env, differing):
-    """Runs the command bare and shimmed. The facts in `differing` may differ from run to run."""
+    """Runs the command bare and under the shim, compares output and status, and returns the second run. `env`: changes
+    to the environment. The last output line is a JSON object; its fields in `differing` are not compared."""
 
     def apart(run):
         *lines, last = run.stdout.splitlines()
