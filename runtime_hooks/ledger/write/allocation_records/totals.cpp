@@ -9,36 +9,6 @@
 #include "runtime_hooks/ledger/storage/growing_file.hpp"
 
 namespace cuwarden::ledger {
-namespace {
-
-constexpr std::uint64_t first_width_ns = 1'000'000;
-
-// Merges two neighbouring buckets; the right one is the later one. A bucket without a change has a
-// maximum of 0, and adds nothing.
-void fold_into(Bucket& into, const Bucket& left, const Bucket& right) {
-  const std::uint64_t left_max = left.max_bytes.load(relaxed);
-  const std::uint64_t right_max = right.max_bytes.load(relaxed);
-  const std::uint64_t last =
-      right_max != 0 ? right.last_bytes.load(relaxed) : left.last_bytes.load(relaxed);
-  into.max_bytes.store(std::max(left_max, right_max), relaxed);
-  into.last_bytes.store(last, relaxed);
-}
-
-void fold(Series& series) {
-  series.fold_version.fetch_add(1, std::memory_order_acq_rel);
-  for (std::size_t i = 0; i < bucket_count / 2; ++i) {
-    fold_into(series.buckets[i], series.buckets[2 * i], series.buckets[2 * i + 1]);
-  }
-  for (std::size_t i = bucket_count / 2; i < bucket_count; ++i) {
-    series.buckets[i].max_bytes.store(0, relaxed);
-    series.buckets[i].last_bytes.store(0, relaxed);
-  }
-  series.buckets_used.store((series.buckets_used.load(relaxed) + 1) / 2, relaxed);
-  series.width_ns.store(series.width_ns.load(relaxed) * 2, relaxed);
-  series.fold_version.fetch_add(1, std::memory_order_release);
-}
-
-}  // namespace
 
 bool Totals::create() noexcept {
   const RegionExtent& extent = storage_.geometry().regions[index_of(RegionId::series)];
@@ -178,7 +148,7 @@ void Totals::raise(ThreadShard& shard, const Group& group, std::uint64_t added, 
     const std::uint64_t copied = series->copied_peak_bytes.load(relaxed);
     if (after - copied > copied / 100) copy_peak(*series, now_ns);
   }
-  mark(*series, now_ns, change.before, after);
+  side_of(*series).timeline.mark(storage_, *series, now_ns, change.before, after);
 }
 
 void Totals::lower(ThreadShard& shard, const Group& group, std::uint64_t bytes,
@@ -187,13 +157,14 @@ void Totals::lower(ThreadShard& shard, const Group& group, std::uint64_t bytes,
   if (series == nullptr) return;
   thread_shards_.add_live(shard, *series, group.series, -std::uint64_t{1});
   const LiveBytes::Change change = live_bytes_.fall(shard, *series, group.series, bytes, now_ns);
-  if (change.seen) mark(*series, now_ns, change.before, change.before - bytes);
+  if (!change.seen) return;
+  side_of(*series).timeline.mark(storage_, *series, now_ns, change.before, change.before - bytes);
 }
 
 void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   TriedLock& lock = side_of(series).peak_lock;
   // The lock is taken, so another thread copies the same moment.
-  if (!lock.try_lock(now_ns)) return watch(lock, now_ns);
+  if (!lock.try_lock(now_ns)) return watch(lock, storage_, now_ns);
   Group* const groups = storage_.rows<Group>(RegionId::groups);
   const GroupShard* const group_shards = storage_.rows<GroupShard>(RegionId::group_shards);
   const auto shard_at = [group_shards](std::uint32_t group_shard) {
@@ -211,49 +182,6 @@ void Totals::copy_peak(Series& series, std::uint64_t now_ns) noexcept {
   lock.unlock();
 }
 
-// Notices that a signal handler jumped out of the lock's holder. No thread waits for these locks,
-// so no wait would show it.
-void Totals::watch(const TriedLock& lock, std::uint64_t now_ns) noexcept {
-  if (lock.was_left(now_ns)) storage_.add_reason(reason_recording_stopped);
-}
-
-void Totals::mark(Series& series, std::uint64_t now_ns, std::uint64_t before,
-                  std::uint64_t after) noexcept {
-  Side& side = side_of(series);
-  std::uint64_t highest = std::max(before, after);
-  // Most changes lie within the timeline's newest bucket and below its maximum.
-  if (now_ns < side.newest_end_ns.load(relaxed) && highest <= side.newest_max.load(relaxed) &&
-      side.missed_max.load(relaxed) == 0) {
-    return;
-  }
-  if (!side.timeline_lock.try_lock(now_ns)) {
-    raise_to(side.missed_max, highest);
-    return watch(side.timeline_lock, now_ns);
-  }
-  if (side.missed_max.load(relaxed) != 0) {
-    highest = std::max(highest, side.missed_max.exchange(0, relaxed));
-  }
-  std::uint64_t at = now_ns / series.width_ns.load(relaxed);
-  const std::uint32_t newest = series.buckets_used.load(relaxed);
-  if (newest != 0 && at >= newest) series.buckets[newest - 1].last_bytes.store(before, relaxed);
-  while (at >= bucket_count) {
-    fold(series);
-    at = now_ns / series.width_ns.load(relaxed);
-  }
-  // A thread that read the clock earlier than another one writes into the newest bucket, not into
-  // the past.
-  const std::uint32_t used = series.buckets_used.load(relaxed);
-  if (at + 1 < used) at = used - 1;
-  Bucket& bucket = series.buckets[at];
-  raise_to(bucket.max_bytes, highest);
-  if (at >= used) {
-    series.buckets_used.store(static_cast<std::uint32_t>(at + 1), std::memory_order_release);
-  }
-  side.newest_max.store(bucket.max_bytes.load(relaxed), relaxed);
-  side.newest_end_ns.store((at + 1) * series.width_ns.load(relaxed), relaxed);
-  side.timeline_lock.unlock();
-}
-
 void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
   Series* const rows = storage_.rows<Series>(RegionId::series);
   std::uint32_t row = rss_series_.load(std::memory_order_acquire);
@@ -269,7 +197,7 @@ void Totals::sample_host_rss(std::uint64_t bytes, std::uint64_t now_ns) noexcept
   while (peak < bytes && !series.peak_bytes.compare_exchange_weak(peak, bytes, relaxed)) {
   }
   if (peak < bytes) series.peak_ns.store(now_ns, relaxed);
-  mark(series, now_ns, before, bytes);
+  side_of(series).timeline.mark(storage_, series, now_ns, before, bytes);
 }
 
 std::uint64_t Totals::live_count_on(DeviceOrdinal ordinal, Kind kind) const noexcept {

@@ -13,6 +13,8 @@
 #include "runtime_hooks/ledger/storage/live_bytes.hpp"
 #include "runtime_hooks/ledger/storage/storage.hpp"
 #include "runtime_hooks/ledger/storage/thread_shards.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/timeline.hpp"
+#include "runtime_hooks/ledger/write/allocation_records/tried_lock.hpp"
 
 namespace cuwarden::ledger {
 
@@ -84,51 +86,12 @@ class Totals {
   Series* series_of(std::uint8_t kind, std::int32_t device) noexcept;
 
  private:
-  // A lock that threads try to take but never wait for. It knows since when it has been held.
-  class TriedLock {
-   public:
-    // Takes the lock if it is free; returns false if it is not. `now_ns`: time since process start.
-    bool try_lock(std::uint64_t now_ns) noexcept {
-      if (!lock_.try_lock()) return false;
-      held_since_ns_.store(now_ns, std::memory_order_relaxed);
-      return true;
-    }
-    // Releases the lock, which the caller must hold.
-    void unlock() noexcept {
-      held_since_ns_.store(0, std::memory_order_relaxed);
-      lock_.unlock();
-    }
-    // Returns true if the lock has been held for more than 10 s at `now_ns` (since process start).
-    // A thread normally holds it for microseconds, so the holder has then left by a longjmp or was
-    // stopped.
-    bool was_left(std::uint64_t now_ns) const noexcept {
-      constexpr std::uint64_t patience_ns = 10'000'000'000;
-      const std::uint64_t since = held_since_ns_.load(std::memory_order_relaxed);
-      return since != 0 && now_ns > since + patience_ns;
-    }
-
-   private:
-    FutexLock lock_;  // the lock itself, which is never waited for
-    // Time, in ns since process start, at which the lock was taken; 0: it is not held.
-    std::atomic<std::uint64_t> held_since_ns_;
-  };
-  // Adds reason_recording_stopped to the ledger if the lock, which the caller has found taken, has
-  // been held for more than 10 s: its holder has most likely left by a longjmp without unlocking
-  // it. `now_ns`: present time since process start.
-  void watch(const TriedLock&, std::uint64_t now_ns) noexcept;
-
   // Data of a series (all memory of one kind on one device) that only the writer needs. They are
   // not in the ledger's file.
   struct alignas(64) Side {
-    // `timeline_lock`: held while the series' timeline is changed. `peak_lock`: held while the
-    // groups' live values are copied as those at the series' peak.
-    TriedLock timeline_lock, peak_lock;
-    // Highest live bytes that the timeline lacks, because the thread that counted them found the
-    // timeline locked; 0: none.
-    std::atomic<std::uint64_t> missed_max{0};
-    // End (in ns since process start) and highest live bytes of the newest bucket (span of time) of
-    // the series' timeline; 0 while the timeline is empty.
-    std::atomic<std::uint64_t> newest_end_ns{0}, newest_max{0};
+    Timeline timeline;  // writes the series' timeline
+    // Held while the groups' live values are copied as those at the series' peak.
+    TriedLock peak_lock;
   };
 
   // Returns the series (all memory of one kind on one device) of `kind` and `device`, and makes it
@@ -158,9 +121,6 @@ class Totals {
   // one device) as those at the series' peak. Does nothing if another thread is storing them.
   // `now_ns`: time since process start.
   void copy_peak(Series&, std::uint64_t now_ns) noexcept;
-  // Adds a change of the live bytes, from `before` to `after`, to the timeline of the series (all
-  // memory of one kind on one device). `now_ns`: time of the change since process start.
-  void mark(Series&, std::uint64_t now_ns, std::uint64_t before, std::uint64_t after) noexcept;
 
   // Number of devices (ordinals -1 to 62) whose series are found by direct_. The series of other
   // devices are searched for.
