@@ -1,11 +1,11 @@
 // The wait rung waits for memory that other processes free, and asks the driver now and then.
 #include <algorithm>
 
+#include "runtime_hooks/core/files/proc_memory.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/rescue/rungs/order.hpp"
-#include "runtime_hooks/tracking/devices/host_memory_use.hpp"
 
 namespace cuwarden::rescue {
 namespace {
@@ -33,7 +33,7 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
   // by other processes.
   const std::uint64_t needed = request.bytes != 0 ? request.bytes : enough_for_a_call;
   const bool is_cached =
-      parts.queries.is_integrated(request.device) && tracking::host_memory_available() >= needed;
+      parts.queries.is_integrated(request.device) && host_memory_available() >= needed;
   return is_cached ? LeftOut::page_cache : LeftOut::none;
 }
 

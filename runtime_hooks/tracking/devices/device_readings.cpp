@@ -5,11 +5,11 @@
 #include <iterator>
 
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/core/files/proc_memory.hpp"
 #include "runtime_hooks/driver/calling_threads.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/totals.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
-#include "runtime_hooks/tracking/devices/host_memory_use.hpp"
 
 namespace cuwarden::tracking {
 namespace {
