@@ -58,16 +58,6 @@ void Arena::load_copy_kernel(const driver::RealDriver& real) noexcept {
   if (held && !has_ended() && !is_closing() && this->context() == context) copy_kernel_ = loaded;
 }
 
-// A block that crosses the end of a page keeps two pages from going back. But if no block did, the
-// ends of pages would stay unused. So small blocks cross none while what is free in pages with
-// blocks is at most a fiftieth of these pages, and one page.
-Placement Arena::placement() const noexcept {
-  constexpr std::uint64_t share = 50;
-  const std::uint64_t used = counts_.held_bytes - counts_.idle_bytes - counts_.partly_idle_bytes,
-                      taken = packing_.taken_bytes();
-  return used <= taken + used / share + page_bytes ? Placement::within_page : Placement::anywhere;
-}
-
 // Returns how many pages from `first` on have no memory, and therefore no block; at most `limit`.
 std::uint64_t Arena::pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept {
   const std::uint64_t end = std::min(first + limit, pages_.size());
@@ -255,7 +245,8 @@ std::optional<Block> Arena::allocate(const driver::RealDriver& real, std::uint64
                                      std::uint64_t now_ns) {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing()) return std::nullopt;
-  const Placement first = placement();
+  const std::uint64_t used = counts_.held_bytes - counts_.idle_bytes - counts_.partly_idle_bytes;
+  const Placement first = placement_of_next_block(used, packing_.taken_bytes());
   auto block = take(real, bytes, first, now_ns);
   if (!block && first == Placement::within_page)
     block = take(real, bytes, Placement::in_memory, now_ns);

@@ -264,10 +264,6 @@ class Arena {
   }
   // Returns the address at which the page with the index `page` begins.
   std::uint64_t address_of(std::uint64_t page) const noexcept { return base_ + page * page_bytes; }
-  // Returns `within_page`, which wastes addresses at pages' ends, while little is wasted: the pages
-  // that hold blocks have few free bytes. That is at most a fiftieth of these pages' size, plus one
-  // page. Returns `anywhere` otherwise.
-  Placement placement() const noexcept;
   // Returns a new block, with memory behind it. The caller must count it in `counts_` and by
   // use_pages(). Returns none if the driver refuses memory, or if no addresses are left. `now_ns`
   // is the time on the ledger's clock. May throw std::bad_alloc, and has handed out no block then.

@@ -17,6 +17,15 @@ std::uint64_t end_of(const Stretch& at) { return at.start + at.taken_bytes; }
 
 }  // namespace
 
+// A block that crosses the end of a page keeps two pages from going back. But if no block did, the
+// ends of pages would stay unused. So small blocks cross none while what is free in pages with
+// blocks is at most a fiftieth of these pages, and one page.
+Placement placement_of_next_block(std::uint64_t used_bytes, std::uint64_t taken_bytes) noexcept {
+  constexpr std::uint64_t share = 50;
+  return used_bytes <= taken_bytes + used_bytes / share + page_bytes ? Placement::within_page
+                                                                     : Placement::anywhere;
+}
+
 FreeTree* Packing::tree_of(State state) noexcept {
   if (state == State::hole) return &holes_;
   return state == State::bare ? &bare_ : nullptr;

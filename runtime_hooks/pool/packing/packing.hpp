@@ -40,6 +40,12 @@ enum class Placement : std::uint8_t {
   in_memory,
 };
 
+// Returns `within_page`, which wastes addresses at pages' ends, while little is wasted: the pages
+// that hold blocks have few free bytes. That is at most a fiftieth of these pages' size, plus one
+// page. Returns `anywhere` otherwise. `used_bytes`: size of the pages that hold blocks.
+// `taken_bytes`: bytes that the blocks take (Packing::taken_bytes()).
+Placement placement_of_next_block(std::uint64_t used_bytes, std::uint64_t taken_bytes) noexcept;
+
 // Decides at which addresses blocks (one for each request) lie in given regions, without touching
 // the memory there. A block is live until the program frees it, retired until the device is done
 // with it, and then a hole. Free pages (2 MiB) may be bare: without memory.
