@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/moments.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"

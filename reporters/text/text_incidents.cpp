@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reporters/text/elements/moments.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/headline/headline.hpp"
 #include "reporters/text/headline/top_holders.hpp"

@@ -10,6 +10,7 @@
 #include "reporters/labels/library_memory.hpp"
 #include "reporters/text/elements/leak_check.hpp"
 #include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/moments.hpp"
 #include "reporters/text/elements/ranked_leaks.hpp"
 #include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/elements/text_stacks.hpp"

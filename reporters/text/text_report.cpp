@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "reporters/text/elements/moments.hpp"
 #include "reporters/text/elements/process_ending.hpp"
 #include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/headline/headline.hpp"

@@ -70,14 +70,6 @@ std::string memory_name(const std::string& kind, model::MaybeId device);
 // Returns the environment variable CUDA_VISIBLE_DEVICES of the report's process, such as
 // "CUDA_VISIBLE_DEVICES=3"; null if it was not set, or if the report lacks it, as a redacted one.
 std::optional<std::string> visible_devices(const IndexedReport&);
-// Returns words for a moment of the run, such as "at 14:03:11, 17.8 s into the run". If the moment
-// is more than 12 hours after the process's start, the words have the date, too. If the time of the
-// start is unknown: "after 17.8 s". `since_start_ns`: nanoseconds from the start to the moment.
-std::string moment_of(const IndexedReport&, std::uint64_t since_start_ns);
-// Returns a short text for a moment of the run: "17.8 s", the time since the process's start. If
-// the run took a minute or more: "14:03:11 (17.8 s)". If the moment is more than 12 hours after the
-// start, this has the date, too. `since_start_ns`: nanoseconds from the start to the moment.
-std::string short_moment(const IndexedReport&, std::uint64_t since_start_ns);
 // True if the report's process was still running when the report was made. False also if the
 // reason for its end is unknown.
 bool was_running(const IndexedReport&);

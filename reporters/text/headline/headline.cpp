@@ -9,6 +9,7 @@
 
 #include "reporters/text/elements/leak_check.hpp"
 #include "reporters/text/elements/merged_rows.hpp"
+#include "reporters/text/elements/moments.hpp"
 #include "reporters/text/elements/process_ending.hpp"
 #include "reporters/text/elements/ranked_leaks.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
