@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "reporters/exports/page/page_json.hpp"
+#include "reporters/exports/page/page_notices.hpp"
 #include "reporters/exports/page/page_slabs.hpp"
-#include "reporters/exports/page/page_summary.hpp"
 #include "reporters/text/elements/text_elements.hpp"
 #include "reporters/text/text_memory.hpp"
 #include "reporters/words/paths.hpp"
@@ -297,7 +297,7 @@ std::string settings_of(const IndexedReport& report) {
 std::string page_report(const IndexedReport& report, const std::string& path,
                         StacksOfReport& stacks, Told told) {
   // At least one row counts, so that the progress of a report without leaks has an end, too.
-  RowProgress done(std::max<std::size_t>(report->leak_groups.size(), 1), passes_of_summary + 1,
+  RowProgress done(std::max<std::size_t>(report->leak_groups.size(), 1), passes_of_notices + 1,
                    told);
   // A table of the page, by its name there.
   struct Table {
@@ -308,7 +308,7 @@ std::string page_report(const IndexedReport& report, const std::string& path,
   constexpr std::string_view summary = "summary";
   const Table tables[] = {
       {"process", [&] { return process_of(report, path); }},
-      {summary, [&] { return page_summary(report, stacks, done); }},
+      {summary, [&] { return page_notices(report, stacks, done); }},
       {"lacks", [&] { return lacks_of(report); }},
       {"devices", [&] { return devices_of(report); }},
       {"accounts", [&] { return accounts_of(report); }},
@@ -330,9 +330,9 @@ std::string page_report(const IndexedReport& report, const std::string& path,
   for (const Table& table : tables) {
     object.add(table.name, table.text());
     // The tables before it are those of few rows.
-    if (table.name == summary) done.reach(passes_of_summary);
+    if (table.name == summary) done.reach(passes_of_notices);
   }
-  done.reach(passes_of_summary + 1);
+  done.reach(passes_of_notices + 1);
   return object.text();
 }
 

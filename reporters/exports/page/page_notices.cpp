@@ -1,4 +1,4 @@
-#include "reporters/exports/page/page_summary.hpp"
+#include "reporters/exports/page/page_notices.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -18,7 +18,7 @@
 namespace cuwarden {
 
 // The leaks are passed over twice to see if they were only alive at the exit.
-static_assert(passes_of_summary == passes_of_headline + 2 + passes_of_main_leaks);
+static_assert(passes_of_notices == passes_of_headline + 2 + passes_of_main_leaks);
 
 namespace {
 
@@ -157,7 +157,7 @@ std::string words_about_end(const IndexedReport& report) {
          human_time(process.end_ns.value_or(0));
 }
 
-std::string page_summary(const IndexedReport& report, StacksOfReport& stacks, RowDone done) {
+std::string page_notices(const IndexedReport& report, StacksOfReport& stacks, RowDone done) {
   std::vector<Notice> notices;
   const Headline headline = headline_of(report, Style(false), done);
   add_headline(report, headline, stacks, notices);

@@ -13,9 +13,9 @@ namespace cuwarden {
 // object. `tone`: "bad", "warning", "good", "plain", or "leak" for a group of the leaks. `title`:
 // the sentence. `lines`: further lines. `stack`: number of a call stack in the page's table; 0:
 // none. `incident`: id of a refused request; null: none. `done`: is called for each row, at most
-// passes_of_summary times as often as the table `leak_groups` has rows.
-std::string page_summary(const IndexedReport&, StacksOfReport&, RowDone done);
-inline constexpr std::size_t passes_of_summary = 8;
+// passes_of_notices times as often as the table `leak_groups` has rows.
+std::string page_notices(const IndexedReport&, StacksOfReport&, RowDone done);
+inline constexpr std::size_t passes_of_notices = 8;
 
 // Returns words for the end of the report's process, such as "exited with status 0 after 9.8 s".
 std::string words_about_end(const IndexedReport&);
