@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
 #include <thread>
 
@@ -19,8 +20,6 @@ namespace cuwarden {
 namespace {
 
 using std::chrono::steady_clock;
-
-constexpr int pieces_of_one_user = 5;
 
 // Takes the rights of the user for this process: the user's id and groups. A file's group does not
 // matter, since its owner need not be a member of it: a folder with the set-group-ID bit gives
@@ -107,14 +106,6 @@ void wait_for_the_killed(pid_t child) {
 }
 
 }  // namespace
-
-std::chrono::nanoseconds TimeForUsers::left(uid_t user) const {
-  const auto spent = spent_.find(user);
-  if (spent == spent_.end()) return each_;
-  return std::min(each_, each_ * pieces_of_one_user - spent->second);
-}
-
-void TimeForUsers::spend(uid_t user, std::chrono::nanoseconds time) { spent_[user] += time; }
 
 ChildsAnswer ask_as_user(uid_t user, TimeForUsers& time, std::size_t most_bytes,
                          const std::function<std::string()>& work) {

@@ -19,6 +19,7 @@
 #include "reporters/words/paths.hpp"
 #include "reporters/words/quantities.hpp"
 #include "runtime_hooks/core/clock.hpp"
+#include "tools/cuwarden/ledgers/acting_as.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
 #include "tools/cuwarden/ledgers/running_processes.hpp"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/cuwarden/ledgers/acting_as.hpp"
+#include "tools/cuwarden/ledgers/time_for_users.hpp"
 
 namespace cuwarden {
 
