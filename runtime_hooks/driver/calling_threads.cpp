@@ -33,7 +33,8 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
       row.calls.store(0, std::memory_order_relaxed);
       row.submissions.store(0, std::memory_order_relaxed);
       // all_pass_gate() may run at this moment. It either finds the row's id or is found here.
-      if (all_pass_gate_.load()) row.passes_gate.store(true);
+      row.is_free_to_submit.store(true);
+      if (all_pass_gate_.load()) row.is_free_to_submit.store(false);
       next_.store((first + i + 1) % most, std::memory_order_relaxed);
       return own_ = &row;
     }
@@ -45,7 +46,7 @@ constinit thread_local CallingThreads::Thread* CallingThreads::own_ = nullptr;
 void CallingThreads::all_pass_gate() noexcept {
   all_pass_gate_.store(true);
   all_of([](Thread& thread) {
-    if (thread.id.load() != 0) thread.passes_gate.store(true);
+    if (thread.id.load() != 0) thread.is_free_to_submit.store(false);
     return true;
   });
 }

@@ -36,8 +36,9 @@ class CallingThreads {
     // The kernel's id of the thread that has these counters, or had them until it ended; 0: no
     // thread had them yet. `of_parent`: a thread of the process that forked this one had them.
     std::atomic<std::int32_t> id{0};
-    // True once the thread's submissions have to pass the submission gate: after all_pass_gate().
-    std::atomic<bool> passes_gate{false};
+    // True if submissions of the thread that has these counters need not pass the submission gate:
+    // before all_pass_gate(). False if no thread has had them yet.
+    std::atomic<bool> is_free_to_submit{false};
   };
 
   // Returns the calling thread's counters if it has some and its submissions need not pass the
@@ -45,8 +46,8 @@ class CallingThreads {
   // answer lies in the cache line that counts the call, so that a short call reads few lines.
   [[gnu::always_inline]] Thread* free_to_submit() const noexcept {
     Thread* const mine = own_;
-    const bool is_free = mine != nullptr && !mine->passes_gate.load(std::memory_order_relaxed);
-    return is_free ? mine : nullptr;
+    if (mine == nullptr || !mine->is_free_to_submit.load(std::memory_order_relaxed)) return nullptr;
+    return mine;
   }
   // Makes free_to_submit() return null from now on, in all threads. Submissions that have begun are
   // not waited for.
@@ -134,13 +135,13 @@ class CallingThreads {
   // True once a thread was found to have ended inside a call of the driver. That call stays
   // counted.
   std::atomic<bool> was_left_{false};
-  // True once all_pass_gate() was called. Counters that are assigned later get Thread::passes_gate.
+  // True once all_pass_gate() was called. Threads that get counters later are not free to submit.
   std::atomic<bool> all_pass_gate_{false};
   // Index in threads_ at which the next search for unused counters begins.
   std::atomic<std::uint32_t> next_{0};
   // A mark: own_ points to it in threads that have no counters of their own. Its counters stay 0,
   // because calls of these threads are counted in `common_calls_`.
-  Thread stand_in_{.passes_gate = true};
+  Thread stand_in_;
   Thread threads_[most];  // the counters of all threads; unused ones have Thread::id 0
 };
 // Counts the hooked calls of the CUDA driver that are under way, for all threads of the process.

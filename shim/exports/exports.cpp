@@ -135,17 +135,29 @@ void note_free_at_end() {}
     return inside.returned(body);                                              \
   }
 
-// The result of a call of the function `functions.name` of a RealDriver, inside the submission
-// gate.
-#define CUWARDEN_SUBMITTED(functions, name, arguments)       \
-  [&]() __attribute__((always_inline)) {                     \
-    cuwarden::driver::Submission at_the_gate;                \
-    return at_the_gate.returned((functions).name arguments); \
-  }                                                          \
-  ()
+// Functions that submit work at the gate, whatever the thread: at_gate::linked::name for calls
+// through the exported symbol, and at_gate::looked_up::name for calls through a pointer from a
+// lookup.
+#define CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments)          \
+  namespace cuwarden::shim::at_gate {                                            \
+  namespace linked {                                                             \
+  CUWARDEN_AT_GATE(result, name, CUWARDEN_WITH_NEXT parameters, arguments, next) \
+  }                                                                              \
+  namespace looked_up {                                                          \
+  CUWARDEN_AT_GATE(result, name, parameters, arguments, real_driver())           \
+  }                                                                              \
+  }
+#define CUWARDEN_AT_GATE(result, name, parameters, arguments, below) \
+  [[gnu::noinline]] static result name parameters {                  \
+    const cuwarden::driver::RealDriver& real = below;                \
+    if (real.name == nullptr) return missing_in_driver;              \
+    cuwarden::driver::Submission at_the_gate;                        \
+    return at_the_gate.returned(real.name arguments);                \
+  }
+
 // Returns the answer of a submission. One that failed may be repeated by rungs, but no copy or fill
 // that may have begun.
-#define CUWARDEN_ANSWERED(functions, name, arguments, asked, answer)                    \
+#define CUWARDEN_ANSWERED(functions, name, asked, answer, way, arguments_there)         \
   if (answer == CUDA_SUCCESS) [[likely]]                                                \
     return answer;                                                                      \
   if constexpr (cuwarden::ledger::Asked::asked == cuwarden::ledger::Asked::copy &&      \
@@ -154,39 +166,23 @@ void note_free_at_end() {}
   else                                                                                  \
     return cuwarden::shim::submission_failed(                                           \
         functions, cuwarden::driver::Row::name, cuwarden::ledger::Asked::asked, answer, \
-        [&] { return CUWARDEN_SUBMITTED(functions, name, arguments); });
+        [&] { return cuwarden::shim::at_gate::way::name arguments_there; });
 
-// A submission as most are: the driver has the function, and the thread need not pass the gate. Its
-// cost is the cache lines of code and data that it reads, since the driver's own work evicts them
-// from the first-level caches between two calls. All else is therefore in a function at_gate::name,
-// to which the arguments go on in their registers.
-#define CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, asked, way, arguments_there) \
-  cuwarden::driver::CallingThreads::Thread* const mine =                                   \
-      cuwarden::driver::calling_threads.free_to_submit();                                  \
-  if (mine == nullptr || (functions).name == nullptr) [[unlikely]]                         \
-    return cuwarden::shim::at_gate::way::name arguments_there;                             \
-  cuwarden::driver::DriverCall inside(*mine);                                              \
-  const CUresult answer = inside.returned((functions).name arguments);                     \
-  CUWARDEN_ANSWERED(functions, name, arguments, asked, answer)
-
-// The functions that make any submission: at_gate::linked::name for calls through the exported
-// symbol, and at_gate::looked_up::name for calls through a pointer from a lookup.
-#define CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, asked)          \
-  namespace cuwarden::shim::at_gate {                                                   \
-  namespace linked {                                                                    \
-  CUWARDEN_AT_GATE(result, name, CUWARDEN_WITH_NEXT parameters, arguments, asked, next) \
-  }                                                                                     \
-  namespace looked_up {                                                                 \
-  CUWARDEN_AT_GATE(result, name, parameters, arguments, asked, real_driver())           \
-  }                                                                                     \
-  }
-#define CUWARDEN_AT_GATE(result, name, parameters, arguments, asked, below) \
-  [[gnu::noinline]] static result name parameters {                         \
-    const cuwarden::driver::RealDriver& real = below;                       \
-    if (real.name == nullptr) return missing_in_driver;                     \
-    const CUresult answer = CUWARDEN_SUBMITTED(real, name, arguments);      \
-    CUWARDEN_ANSWERED(real, name, arguments, asked, answer)                 \
-  }
+// A submission. Its cost is the cache lines of code and data that the usual case reads, since the
+// driver's own work evicts them from the first-level caches between two calls. All other cases are
+// therefore in at_gate::name: the thread has to pass the gate or has no counters yet, or the driver
+// has no such function.
+#define CUWARDEN_SUBMISSION(functions, name, arguments, asked, way, arguments_there) \
+  cuwarden::driver::CallingThreads::Thread* const mine =                             \
+      cuwarden::driver::calling_threads.free_to_submit();                            \
+  CUresult answer;                                                                   \
+  if (mine != nullptr && (functions).name != nullptr) [[likely]] {                   \
+    cuwarden::driver::DriverCall inside(*mine);                                      \
+    answer = inside.returned((functions).name arguments);                            \
+  } else {                                                                           \
+    answer = cuwarden::shim::at_gate::way::name arguments_there;                     \
+  }                                                                                  \
+  CUWARDEN_ANSWERED(functions, name, asked, answer, way, arguments_there)
 
 // Launches are many and short. A launch of a kernel that was launched before goes through and is
 // not counted. `functions`: the driver's functions as they are known now; for pointers from a
@@ -196,7 +192,7 @@ void note_free_at_end() {}
   if (!cuwarden::tracking::launched_kernels.expected_slot_has(kernel) &&            \
       !cuwarden::shim::passes_through.load(std::memory_order_relaxed)) [[unlikely]] \
     return cuwarden::shim::launching::way::name arguments_there;                    \
-  CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, launch, way, arguments_there)
+  CUWARDEN_SUBMISSION(functions, name, arguments, launch, way, arguments_there)
 
 #define CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, parameters, arguments, way, arguments_there, \
                                     below)                                                     \
@@ -205,7 +201,10 @@ void note_free_at_end() {}
     const driver::RealDriver& real = below;                                                    \
     if (real.name == nullptr) return missing_in_driver;                                        \
     const CUfunction kernel = hooks::kernel_among arguments;                                   \
-    if (hooks::launched_kernels.has(kernel)) return at_gate::way::name arguments_there;        \
+    if (hooks::launched_kernels.has(kernel)) {                                                 \
+      const CUresult answer = at_gate::way::name arguments_there;                              \
+      CUWARDEN_ANSWERED(real, name, launch, answer, way, arguments_there)                      \
+    }                                                                                          \
     driver::DriverCall inside;                                                                 \
     hooks::HookedCall call(real, Process::get().session(), driver::Row::name);                 \
     return inside.returned(hooks::first_launch(call, kernel, hooks::block_threads arguments,   \
@@ -213,7 +212,7 @@ void note_free_at_end() {}
   }
 
 #define LAUNCH(result, name, parameters, arguments)                                           \
-  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, launch)                     \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments)                             \
   namespace cuwarden::shim {                                                                  \
   namespace launching::linked {                                                               \
   CUWARDEN_MAYBE_FIRST_LAUNCH(result, name, CUWARDEN_WITH_NEXT parameters, arguments, linked, \
@@ -243,10 +242,10 @@ void note_free_at_end() {}
           cuwarden::shim::graph_among arguments)) [[unlikely]] {                       \
     CUWARDEN_RECORD_OR_PASS(name, arguments, recording::way, arguments_there, below)   \
   }                                                                                    \
-  CUWARDEN_SHORT_SUBMISSION(functions, name, arguments, graph, way, arguments_there)
+  CUWARDEN_SUBMISSION(functions, name, arguments, graph, way, arguments_there)
 
 #define GRAPH_LAUNCH(result, name, parameters, arguments)                                          \
-  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, graph)                           \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments)                                  \
   namespace cuwarden::shim {                                                                       \
   CUWARDEN_RECORDING_FUNCTIONS(result, name, parameters, hooks::name CUWARDEN_CALL arguments)      \
   namespace looked_up {                                                                            \
@@ -290,17 +289,17 @@ void note_free_at_end() {}
   }
 #define QUERY(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_QUERY)
-#define SUBMIT(result, name, parameters, arguments)                                             \
-  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments, copy)                         \
-  namespace cuwarden::shim::looked_up {                                                         \
-  result CUDAAPI name parameters {                                                              \
-    CUWARDEN_SHORT_SUBMISSION(detail::functions, name, arguments, copy, looked_up, arguments)   \
-  }                                                                                             \
-  }                                                                                             \
-  CUWARDEN_EXPORT result CUDAAPI name parameters {                                              \
-    const cuwarden::driver::RealDriver& next =                                                  \
-        cuwarden::shim::next_driver_for(__builtin_return_address(0));                           \
-    CUWARDEN_SHORT_SUBMISSION(next, name, arguments, copy, linked, CUWARDEN_AND_NEXT arguments) \
+#define SUBMIT(result, name, parameters, arguments)                                       \
+  CUWARDEN_AT_GATE_FUNCTIONS(result, name, parameters, arguments)                         \
+  namespace cuwarden::shim::looked_up {                                                   \
+  result CUDAAPI name parameters {                                                        \
+    CUWARDEN_SUBMISSION(detail::functions, name, arguments, copy, looked_up, arguments)   \
+  }                                                                                       \
+  }                                                                                       \
+  CUWARDEN_EXPORT result CUDAAPI name parameters {                                        \
+    const cuwarden::driver::RealDriver& next =                                            \
+        cuwarden::shim::next_driver_for(__builtin_return_address(0));                     \
+    CUWARDEN_SUBMISSION(next, name, arguments, copy, linked, CUWARDEN_AND_NEXT arguments) \
   }
 #define WAIT(result, name, parameters, arguments) \
   CUWARDEN_UNRECORDED_HOOK(result, name, parameters, arguments, CUWARDEN_WAIT)
