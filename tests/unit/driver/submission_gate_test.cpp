@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/comes_about.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::driver {
@@ -61,7 +62,7 @@ TEST_F(SubmissionGateTest, no_thread_submits_while_the_gate_is_closed) {
         passed.fetch_add(1, std::memory_order_relaxed);
       }
     });
-  for (int i = 0; i < 300; ++i) {
+  for (std::uint64_t i = 0; i < test::repetitions(300); ++i) {
     ASSERT_TRUE(close(for_ever));
     is_moving.store(true, std::memory_order_relaxed);
     for (int turn = 0; turn < 20; ++turn) {

@@ -7,6 +7,7 @@
 
 #include "runtime_hooks/ledger/storage/growing_file.hpp"
 #include "tests/comes_about.hpp"
+#include "tests/repetitions.hpp"
 #include "tests/unit/ledger/ledger_fixture.hpp"
 
 namespace cuwarden {
@@ -84,14 +85,15 @@ TEST_F(CallSiteNamesTest, library_and_offset_are_there_as_soon_as_they_were_aske
 TEST_F(CallSiteNamesTest, names_may_go_while_they_are_looked_up) {
   const auto groups = make_groups(10);
   const auto opened = file();
-  for (int round = 0; round < 20; ++round) {
+  const auto rounds = static_cast<unsigned>(test::repetitions(20));
+  for (unsigned round = 0; round < rounds; ++round) {
     CallSiteNames names(opened);
     // The thread runs before it gets work. The object then goes at different moments of that work.
     names.want_later({groups[0]});
     names.wait();
     names.want_later(groups);
     names.whole_stack(groups[0]);
-    usleep(static_cast<unsigned>(round) * 100);
+    usleep(round * 2000 / rounds);
   }
   // The threads end by themselves, and then no longer hold the ledger.
   EXPECT_TRUE(comes_about([&] { return opened.use_count() == 1; }));

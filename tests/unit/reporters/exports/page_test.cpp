@@ -290,7 +290,7 @@ TEST(PageData, steps_and_stacks_that_allocated_most_are_in_it) {
 
 TEST(PageData, a_report_of_a_hundred_thousand_stacks_takes_less_than_3_MiB) {
 #if defined(CUWARDEN_SANITIZED)
-  constexpr std::size_t count = 5'000;  // a sanitizer makes each many times slower
+  constexpr std::size_t count = 1'000;  // a sanitizer makes each many times slower
 #else
   constexpr std::size_t count = 100'000;
 #endif
