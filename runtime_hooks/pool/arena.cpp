@@ -8,7 +8,8 @@ namespace {
 
 // An arena that grows maps a sixteenth of its size ahead, because mapping one page takes as long as
 // mapping many. At most 8 MiB are mapped ahead. For the first 8 MiB of every 512 MiB, pages are
-// mapped alone: on a full device, meshing can move other pages into such single pages.
+// mapped alone: on a full device, meshing can move other pages into such single pages. After every
+// 512 MiB, 8 MiB are made for the beginning of meshing, if there are none.
 constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20,
                         alone_each_bytes = std::uint64_t{512} << 20;
 
@@ -178,9 +179,11 @@ void Arena::drop_run(Run& run, std::uint64_t unit) noexcept {
 
 // Maps memory for all pages that the block touches, and for some pages after them where the arena
 // grows. Returns false if the driver refuses.
-bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64_t now_ns) {
+bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64_t now_ns,
+                 bool meshes) {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
-  const std::uint64_t ahead = bytes_ahead(counts_.held_bytes) / page_bytes;
+  const std::uint64_t held = counts_.held_bytes;
+  const std::uint64_t ahead = meshes ? bytes_ahead(held) / page_bytes : 0;
   const std::uint64_t pages = std::min(last + 1 + ahead, bytes_.load() / page_bytes);
   if (pages_.size() < pages) pages_.resize(pages);
   packing_.expect_memory(pages - page_of(block.start));
@@ -199,6 +202,9 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
         !map_run(real, page, needed, now_ns))
       return false;
   }
+  if (meshes && held / alone_each_bytes < counts_.held_bytes / alone_each_bytes &&
+      start_bytes() == 0)
+    take_start_memory(real, most_ahead_bytes);
   return true;
 }
 
@@ -217,7 +223,7 @@ void Arena::use_pages(const Block& block) noexcept {
 }
 
 std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t bytes,
-                                 Placement placement, std::uint64_t now_ns) {
+                                 Placement placement, std::uint64_t now_ns, bool meshes) {
   auto block = packing_.take(bytes, placement);
   if (!block && unused_members_ != 0 && placement != Placement::in_memory) {
     unmap_unused_members(real);
@@ -232,7 +238,7 @@ std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t b
         packing_.lose_memory(address_of(page), page_bytes);
   };
   try {
-    if (back(real, *block, now_ns)) return block;
+    if (back(real, *block, now_ns, meshes)) return block;
   } catch (...) {
     drop();
     throw;
@@ -242,14 +248,14 @@ std::optional<Block> Arena::take(const driver::RealDriver& real, std::uint64_t b
 }
 
 std::optional<Block> Arena::allocate(const driver::RealDriver& real, std::uint64_t bytes,
-                                     std::uint64_t now_ns) {
+                                     std::uint64_t now_ns, bool meshes) {
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended() || is_closing()) return std::nullopt;
   const std::uint64_t used = counts_.held_bytes - counts_.idle_bytes - counts_.partly_idle_bytes;
   const Placement first = placement_of_next_block(used, packing_.taken_bytes());
-  auto block = take(real, bytes, first, now_ns);
+  auto block = take(real, bytes, first, now_ns, meshes);
   if (!block && first == Placement::within_page)
-    block = take(real, bytes, Placement::in_memory, now_ns);
+    block = take(real, bytes, Placement::in_memory, now_ns, meshes);
   if (!block) return std::nullopt;
   use_pages(*block);
   counts_.live_bytes += bytes;
@@ -310,7 +316,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return 0;
   unmap_unused_members(real);
-  if (counts_.idle_bytes == 0) return 0;
+  if (counts_.idle_bytes == start_bytes()) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;

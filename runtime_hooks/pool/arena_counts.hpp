@@ -7,7 +7,7 @@ namespace cuwarden::pool {
 
 // Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
 // device. held_bytes, live_bytes, idle_bytes and partly_idle_bytes are the present values. All
-// others but differing_bytes are totals since the process began.
+// others but differing_bytes and unshared_bytes are totals since the process began.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   // Bytes of the blocks that the program has not freed: the sizes that it asked for.
@@ -41,6 +41,9 @@ struct ArenaCounts {
   // Not 0 once meshing has found wrong contents: at a second address of a page of memory, or in a
   // copy. The value is the size of that page. No block of the arena is moved from then on.
   std::uint64_t differing_bytes = 0;
+  // Not 0 if the last test of a second address has found that the address takes memory of its own,
+  // or that the driver refuses it. The value is the bytes that were tested. Nothing was moved then.
+  std::uint64_t unshared_bytes = 0;
 };
 
 }  // namespace cuwarden::pool

@@ -30,11 +30,6 @@ bool can_map(const driver::RealDriver& real) noexcept {
          real.cuMemGetInfo_v2 != nullptr && real.cuDeviceGetAttribute != nullptr;
 }
 
-bool maps_virtual_memory(const driver::RealDriver& real, DeviceOrdinal device) noexcept {
-  return can_map(real) &&
-         attribute(real, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device, 0) != 0;
-}
-
 CUmemAllocationProp on_device(const driver::RealDriver& real, DeviceOrdinal device) noexcept {
   CUmemAllocationProp made{};
   made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -44,6 +39,19 @@ CUmemAllocationProp on_device(const driver::RealDriver& real, DeviceOrdinal devi
   made.allocFlags.gpuDirectRDMACapable =
       attribute(real, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device, 0) != 0;
   return made;
+}
+
+// The driver may be too old to tell the granularity.
+bool maps_virtual_memory(const driver::RealDriver& real, DeviceOrdinal device) noexcept {
+  if (!can_map(real) ||
+      attribute(real, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device, 0) == 0)
+    return false;
+  const CUmemAllocationProp where = on_device(real, device);
+  std::size_t granularity = page_bytes;
+  return real.cuMemGetAllocationGranularity == nullptr ||
+         real.cuMemGetAllocationGranularity(&granularity, &where,
+                                            CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS ||
+         (granularity != 0 && page_bytes % granularity == 0);
 }
 
 std::optional<CUmemAllocationProp> on_host_of(const driver::RealDriver& real,

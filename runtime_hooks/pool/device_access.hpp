@@ -25,7 +25,8 @@ constexpr std::uint64_t whole_addresses(std::uint64_t bytes) {
 // (cuMemCreate, cuMemMap and others).
 bool can_map(const driver::RealDriver&) noexcept;
 // True if can_map() is true and the device supports memory at reserved addresses (attribute
-// VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED).
+// VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) in pages of page_bytes. If the driver does not tell the
+// granularity of such memory, page_bytes counts as supported.
 bool maps_virtual_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;
 // Returns the properties with which cuMemCreate makes memory on the device. can_map() must be true.
 // Asks for GPUDirect RDMA if the device can do it, as the driver does for its own memory.

@@ -34,7 +34,7 @@ Arena* DevicePool::find_or_make(const driver::RealDriver& real, DeviceOrdinal de
     return nullptr;
   bool is_new = false;
   Arena* const opened = open_arena(real, device, context, is_new);
-  if (is_new && meshes_ && has_room_for_code(real)) opened->load_copy_kernel(real);
+  if (is_new && by_kernel_ && meshes_ && has_room_for_code(real)) opened->load_copy_kernel(real);
   return opened;
 }
 
@@ -68,10 +68,11 @@ std::uint64_t DevicePool::allocate(const driver::RealDriver& real, DeviceOrdinal
                                    ContextId context, std::uint64_t bytes, std::uint64_t now_ns) {
   Arena* const arena = find_or_make(real, device, context);
   if (arena == nullptr) return 0;
-  auto block = arena->allocate(real, bytes, now_ns);
+  const bool meshes = meshes_.load(std::memory_order_relaxed);
+  auto block = arena->allocate(real, bytes, now_ns, meshes);
   // Idle memory of other contexts' arenas may be what this arena lacks.
   if (!block && give_back(real, device, UINT64_MAX) != 0)
-    block = arena->allocate(real, bytes, now_ns);
+    block = arena->allocate(real, bytes, now_ns, meshes);
   return block ? block->start : 0;
 }
 
@@ -187,6 +188,7 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.planned_pages += one.planned_pages;
     sum.lost_bytes += one.lost_bytes;
     sum.differing_bytes += one.differing_bytes;
+    sum.unshared_bytes += one.unshared_bytes;
   });
   return sum;
 }

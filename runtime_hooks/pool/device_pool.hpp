@@ -28,10 +28,11 @@ inline ContextId context_of(const ArenaBlock& found) noexcept { return found.are
 class DevicePool {
  public:
   // `peers`, the record of the devices that may use each other's memory, outlives the pool.
-  // `meshes`: true if mesh() may be called. The pool then loads the kernel that mesh() copies with
-  // when it makes a context's arena, if the device has room for the kernel.
-  explicit DevicePool(const Peers& peers, bool meshes = true) noexcept
-      : peers_(peers), meshes_(meshes) {}
+  // `meshes`: true if mesh() may be called, until meshes_no_more(). `by_kernel`: true if mesh() is
+  // to copy with a kernel. The pool then loads the kernel when it makes a context's arena, if the
+  // device has room for it.
+  explicit DevicePool(const Peers& peers, bool meshes = true, bool by_kernel = true) noexcept
+      : peers_(peers), meshes_(meshes), by_kernel_(by_kernel) {}
   // Frees the arenas' host memory only. Their device memory and addresses stay until the contexts
   // and the process end.
   ~DevicePool();
@@ -55,6 +56,10 @@ class DevicePool {
   // block is handed out.
   std::uint64_t allocate(const driver::RealDriver&, DeviceOrdinal, ContextId, std::uint64_t bytes,
                          std::uint64_t now_ns);
+  // Tells the pool that mesh() will not be called any more, or can move nothing. From then on pages
+  // get memory one by one, so that an empty page can always go back to the driver, which takes
+  // longer.
+  void meshes_no_more() noexcept { meshes_.store(false, std::memory_order_relaxed); }
   // Returns the arena whose reserved addresses contain `address`; null if there is none. The
   // address need not lie in a block.
   Arena* owner(std::uint64_t address) noexcept;
@@ -147,7 +152,8 @@ class DevicePool {
   // an ended context of the same device, if there is one.
   static constexpr std::uint32_t most_arenas = 256;
   const Peers& peers_;
-  const bool meshes_;
+  std::atomic<bool> meshes_;  // true if mesh() may be called
+  const bool by_kernel_;      // true if mesh() is to copy with a kernel
   FutexLock lock_;
   // Number of entries of `arenas_` in use. It never falls.
   std::atomic<std::uint32_t> count_{0};

@@ -68,10 +68,11 @@ std::optional<Notice> ServingPools::obstacle_met() noexcept {
 // the gate. Other processes, network cards and video engines do so by handles, or by libraries that
 // know the addresses. Programs do so by driver functions that cuwarden does not know.
 std::optional<Notice> ServingPools::mesh_obstacle() noexcept {
-  if (const auto met = obstacle_met()) return met;
-  if (process_.reaches_memory()) return Notice::library_reaches_memory;
-  if (process_.may_call_unknown()) return Notice::unknown_functions;
-  return std::nullopt;
+  std::optional<Notice> obstacle = obstacle_met();
+  if (!obstacle && process_.reaches_memory()) obstacle = Notice::library_reaches_memory;
+  if (!obstacle && process_.may_call_unknown()) obstacle = Notice::unknown_functions;
+  if (obstacle) parts_.device.meshes_no_more();
+  return obstacle;
 }
 
 // A small request fails for lack of a whole page. The driver refuses a request that needs nearly
@@ -142,6 +143,8 @@ RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Want
   if (counts.lost_bytes != 0) notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
   if (counts.differing_bytes != 0)
     notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
+  if (counts.unshared_bytes != 0)
+    notices_.tell_once(Notice::memory_not_shared, here.device, counts.unshared_bytes);
   return any ? RungOutcome::served : pause.outcome();
 }
 

@@ -28,6 +28,8 @@ enum class Notice : std::uint8_t {
   // Meshing is off from now on: a copy of memory, or another address of the same memory, showed
   // wrong contents.
   contents_differ,
+  // Not meshed: a second address of memory takes memory of its own, or the driver refuses it.
+  memory_not_shared,
   pool_not_supported,  // the device or its driver cannot map memory, so the pool serves none there
   waits,               // a refused request waits for other processes to free memory
   waited_in_vain,      // a request failed although it waited for other processes to free memory
@@ -55,9 +57,10 @@ class NoticeWriter {
   // Writes a message. `device`: the device of the memory; no_device: host memory. In `not_granted`,
   // one of the two devices. `bytes`: in most messages, the size of the request or allocation. In
   // `lost`, the bytes whose contents are lost. In `contents_differ`, the size of a page. In
-  // `memory_has_handle`, `library_reaches_memory` and `unknown_functions`, the most bytes that
-  // meshing might free. In `not_granted` and `pool_not_supported`, 0. `host_bytes`: in `spilled`
-  // and `not_shared`, the part of the allocation that is in host memory; otherwise 0.
+  // `memory_not_shared`, the bytes of that memory. In `memory_has_handle`, `library_reaches_memory`
+  // and `unknown_functions`, the most bytes that meshing might free. In `not_granted` and
+  // `pool_not_supported`, 0. `host_bytes`: in `spilled` and `not_shared`, the part of the
+  // allocation that is in host memory; otherwise 0.
   virtual void write(Notice, DeviceOrdinal device, std::uint64_t bytes,
                      std::uint64_t host_bytes) noexcept = 0;
   // Writes a message about the failure of a reclaimer (a function of the program that empties a

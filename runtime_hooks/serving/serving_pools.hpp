@@ -72,8 +72,8 @@ class ServingPools final : public tracking::ReadingListener {
                .queries = queries,
                .contexts = contexts,
                .captures = captures,
-               .device = pool::DevicePool(
-                   parts_.peers, settings.longest_mesh_pause_ns() != 0 && settings.mesh.by_kernel),
+               .device = pool::DevicePool(parts_.peers, settings.longest_mesh_pause_ns() != 0,
+                                          settings.mesh.by_kernel),
                .spill{spill, parts_.peers, process}} {}
 
   // --- New requests.
@@ -217,7 +217,10 @@ class ServingPools final : public tracking::ReadingListener {
   void shared_in_vain(CUdeviceptr) noexcept;
   // Records that the program has made a handle to memory of the pool, by which other processes may
   // reach the memory. No memory of the pool is moved after this call.
-  void memory_is_reached() noexcept { is_reached_.store(true, std::memory_order_relaxed); }
+  void memory_is_reached() noexcept {
+    is_reached_.store(true, std::memory_order_relaxed);
+    parts_.device.meshes_no_more();
+  }
 
  private:
   // Lets pool_memory.cpp find and free the memory that was served.

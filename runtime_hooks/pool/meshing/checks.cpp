@@ -93,15 +93,20 @@ bool Arena::Meshing::is_coherent() noexcept {
     const auto before = driver::read_current_device(real_);
     const SecondAddress second(real_, arena_.device(), first, bytes);
     const auto after = driver::read_current_device(real_);
-    if (!second || !before || !after) return false;
+    if (!before || !after) return false;
+    if (!second) break;
     Contents outcome = compare(real_, first, second.start(), page_bytes);
     if (outcome == Contents::equal && written != 0)
       outcome =
           write_and_compare(real_, free_start, second.start() + (free_start - first), written);
     if (outcome == Contents::different) arena_.counts_.differing_bytes = page_bytes;
     if (outcome != Contents::equal) return false;
-    if (after->free_bytes + bytes > before->free_bytes) return arena_.is_coherent_ = true;
+    if (after->free_bytes + bytes > before->free_bytes) {
+      arena_.counts_.unshared_bytes = 0;
+      return arena_.is_coherent_ = true;
+    }
   }
+  arena_.counts_.unshared_bytes = bytes;
   return false;
 }
 

@@ -136,7 +136,9 @@ def test_a_stream_capture_survives_when_memory_is_moved(workspace):
 def test_a_page_that_another_device_may_reach_is_not_moved(workspace):
     """A library may let a network card write to memory by a call that no hook sees."""
     preload = (DRIVER, RUNTIME, program("libmpi.so"))
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1"], pooled(), preload=preload)
+    # Small blocks, of which some stay in each page. Pages without blocks would be given back.
+    command = [program("meshed"), "threads=0", "rounds=1", "least=3", "sizes=3"]
+    run = workspace.run(command, pooled(), preload=preload)
     assert run.last_line["served"] == 0
     assert run.report["pool"]["meshed_pages"] == 0
     assert rungs_of(run.report)[-1] == ("mesh", "unsafe")

@@ -108,6 +108,22 @@ TEST_F(MeshingTest, pages_without_a_block_are_counted_and_go_back_although_their
   EXPECT_EQ(counts().partly_idle_bytes, 0u);
 }
 
+TEST_F(MeshingTest, without_meshing_each_page_without_a_block_can_be_given_back) {
+  pool.meshes_no_more();
+  for (std::uint64_t i = 0; i < 300; ++i) ASSERT_NE(allocate(MiB), 0u);
+  std::uint64_t live_pages = 0;
+  for (auto at = blocks.begin(); at != blocks.end();) {
+    const std::uint64_t address = (at++)->first;
+    if (address / MiB % 8 == 3)
+      ++live_pages;
+    else
+      free(address);
+  }
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(counts().partly_idle_bytes, 0u);
+  EXPECT_EQ(taken(), live_pages * page);
+}
+
 TEST_P(MeshingEitherWayTest, a_little_free_memory_is_enough_for_meshing) {
   fill(200 * MiB, 9);
   keep_one_of(10);
