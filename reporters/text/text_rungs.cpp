@@ -16,6 +16,17 @@ std::string with_blanks(std::string name) {
   return name;
 }
 
+// Returns the outcome of a rung in words. The outcome `unsafe` says why something was left out.
+std::string outcome_of(const model::Rung& rung) {
+  const std::string outcome = with_blanks(printable(rung.outcome));
+  if (rung.outcome != "unsafe" || rung.rung == "reclaim") return outcome;
+  return outcome + (rung.rung == "mesh" ? ": a stream is being captured, or code may reach the "
+                                          "memory without a call that cuwarden sees"
+                    : rung.rung == "synchronise"
+                        ? ": streams were left out, because one is being captured"
+                        : ": a stream is being captured");
+}
+
 // "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory) · pool (nothing to do)": what
 // was tried at the first refusal.
 std::string attempts_of(const IndexedReport& report, const model::Incident& incident) {
@@ -28,7 +39,7 @@ std::string attempts_of(const IndexedReport& report, const model::Incident& inci
     text += (text.empty() ? "" : " · ") + printable(rung.rung) +
             (rung.reclaimer ? " " + text_or(rung.reclaimer, "") : "") +
             (is_timed ? " " + human_time(rung.duration_ns.value_or(0)) : "") + " (" +
-            with_blanks(outcome) + ")";
+            outcome_of(rung) + ")";
   }
   return text;
 }

@@ -39,11 +39,13 @@ def test_memory_is_moved_after_a_capture(workspace):
 
 
 @pytest.mark.parametrize("name, words", [("two_libraries", ["register"]), ("adaptive_mesh", [])])
-def test_a_rung_that_might_end_a_capture_is_left_out_beside_it(workspace, name, words):
+def test_a_rung_that_might_end_a_capture_is_left_out_beside_it(workspace, cuwarden, name, words):
     run = run_beside(workspace, "endless", [sample(name), *words], {"CUWARDEN_POOL": "on"})
     assert run.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     rung = "mesh" if name == "adaptive_mesh" else "reclaim"
     assert outcomes(run.report)[rung] == "unsafe"
+    shown = cuwarden("report", run.report.path).stdout
+    assert (rung == "mesh") == ("unsafe: a stream is being captured" in shown)
 
 
 def test_the_pool_serves_and_frees_memory_beside_a_capture(workspace):
