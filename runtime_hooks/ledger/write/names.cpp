@@ -17,9 +17,13 @@ void Names::count_unhooked_lookup(std::string_view name) noexcept {
       return;
     }
   }
-  const std::uint64_t row = storage_.allocate(RegionId::unhooked_lookups, 1);
+  // A row whose name could not be stored is not found again. Once there was no room for one name,
+  // no further names get rows.
+  const std::uint64_t row =
+      are_strings_full_ ? 0 : storage_.allocate(RegionId::unhooked_lookups, 1);
   if (row == 0) return storage_.add_reason(reason_names_missing);
   rows[row].name = storage_.store(name);
+  are_strings_full_ = rows[row].name.length != name.size();
   rows[row].count.store(1, relaxed);
   rows[row].state.store(1, std::memory_order_release);
 }

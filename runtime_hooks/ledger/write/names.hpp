@@ -35,6 +35,8 @@ class Names {
 
   Storage& storage_;  // the memory of the ledger, with its tables
   FutexLock lock_;    // held while rows of the tables of texts are looked for and added
+  // True once the ledger had no room for the name of a function that was looked up.
+  bool are_strings_full_ = false;
 };
 
 }  // namespace cuwarden::ledger
