@@ -10,6 +10,13 @@ namespace {
 
 std::uint64_t number_of(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
 
+// Makes a call about a kernel whose code is loaded already, or on a device that is not the current
+// one. The memory that the call takes is not measured.
+template <class Call>
+CUresult unmeasured(HookedCall& call, DeviceOrdinal device, Call real_call) {
+  return call.rescued(real_call(), {ledger::Asked::module, device}, real_call);
+}
+
 // Makes a call that may load the code `object`, and records the memory that it took. Sets `is_read`
 // to true if the call was measured.
 template <class Call>
@@ -41,13 +48,13 @@ template <class Handle, class Call>
 CUresult of_kernel_on(HookedCall& call, Handle handle, DeviceOrdinal device, Call real_call) {
   const auto kernel = reinterpret_cast<CUfunction>(handle);
   const CUfunction key = key_of(kernel, device);
-  if (device == no_device) return real_call();
+  if (device == no_device) return unmeasured(call, device, real_call);
   if (loaded_kernels.has(key)) {
     call.keeps_bases();
-    return real_call();
+    return unmeasured(call, device, real_call);
   }
   // The launch may have been on another device, which loads its own code.
-  if (launched_kernels.has(kernel)) return real_call();
+  if (launched_kernels.has(kernel)) return unmeasured(call, device, real_call);
   bool is_read = false;
   const CUresult result =
       maybe_loading(call, tracking::ImplicitObjects::code_of(number_of(handle), device), device,
@@ -68,7 +75,8 @@ template <class Call>
 CUresult of_kernel(HookedCall& call, CUkernel kernel, CUdevice named, Call real_call) {
   if (!call.recording()) return real_call();
   const DeviceOrdinal device = device_of(call);
-  return device.value == named ? of_kernel_on(call, kernel, device, real_call) : real_call();
+  return device.value == named ? of_kernel_on(call, kernel, device, real_call)
+                               : unmeasured(call, DeviceOrdinal{named}, real_call);
 }
 
 }  // namespace

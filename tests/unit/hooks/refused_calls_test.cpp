@@ -48,6 +48,9 @@ class RefusedCallsTest : public HooksTest {
     };
     real.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) { return answer(); };
     real.cuKernelGetFunction = [](CUfunction*, CUkernel) { return answer(); };
+    real.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel, CUdevice) {
+      return answer();
+    };
     real.cuGraphInstantiateWithFlags = [](CUgraphExec* out, CUgraph, unsigned long long) {
       return *out = reinterpret_cast<CUgraphExec>(0x5000), answer();
     };
@@ -193,6 +196,28 @@ TEST_F(RefusedCallsTest, the_end_of_a_stream_is_never_repeated) {
   EXPECT_EQ(call(Row::cuStreamDestroy_v2, cuStreamDestroy_v2, reinterpret_cast<CUstream>(0x9)),
             no_memory);
   EXPECT_EQ(attempts, 1);
+}
+
+// A library's kernel that was launched on one device may still have to be loaded on another.
+TEST_F(RefusedCallsTest, a_call_about_a_kernel_is_repeated_on_each_device_and_after_a_launch) {
+  const auto kernel = reinterpret_cast<CUkernel>(0x99);
+  const auto set_on = [&](CUdevice device) {
+    refusals = 1;
+    attempts = 0;
+    const CUresult result =
+        call(Row::cuKernelSetAttribute, cuKernelSetAttribute,
+             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 4096, kernel, device);
+    EXPECT_EQ(attempts, 2);
+    return result;
+  };
+  const CUdevice here = fake.current_device, elsewhere = here + 1;
+  EXPECT_EQ(set_on(elsewhere), CUDA_SUCCESS);
+  EXPECT_EQ(session.ledger.groups.device_of(incident().group), DeviceOrdinal{elsewhere});
+  EXPECT_EQ(set_on(here), CUDA_SUCCESS);
+  launched_kernels.add(kernel);
+  EXPECT_EQ(set_on(here), CUDA_SUCCESS);
+  loaded_kernels.forget_all();
+  EXPECT_EQ(set_on(here), CUDA_SUCCESS);
 }
 
 TEST_F(RefusedCallsTest, a_repeated_load_has_the_jit_options_of_the_program) {
