@@ -3,33 +3,14 @@
 #include <functional>
 #include <vector>
 
-#include "tests/contract/driver_test.hpp"
-#include "tests/kernels_in_ptx.hpp"
+#include "tests/contract/full_device.hpp"
 
 namespace cuwarden::contract {
 namespace {
 
 constexpr CUresult good = CUDA_SUCCESS, no_memory = CUDA_ERROR_OUT_OF_MEMORY;
-class FullDeviceFacts : public DriverTest {
+class FullDeviceFacts : public FullDeviceTest {
  protected:
-  void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_EQ(cuModuleLoadData(&plain_module, kernels::plain_code.c_str()), good);
-    ASSERT_EQ(cuModuleGetFunction(&plain, plain_module, "plain"), good);
-    ASSERT_EQ(cuMemAlloc(&out, 4096), good);
-    ASSERT_EQ(launch(plain), good);
-    ASSERT_EQ(cuCtxSynchronize(), good);
-  }
-  CUresult launch(CUfunction function) { return kernels::launch(function, out); }
-  // Fills the device, so that no page is left, but for blocks of `room` bytes in all that
-  // make_room() frees.
-  void fill_but_for(std::size_t room) {
-    ASSERT_EQ(cuMemAlloc(&spare, room), good);
-    // Blocks of 1 MiB leave no half page behind.
-    for (std::size_t size = 16 * kGiB; size >= kMiB; size /= 2) fill(size);
-  }
-  void make_room() { ASSERT_EQ(cuMemFree(spare), good); }
-
   // Makes the call until it is refused, `most` times at most, and once more when there is room.
   void check(const std::function<CUresult()>& call, std::size_t room, int most = 1,
              bool gives_back = false) {
@@ -66,9 +47,6 @@ class FullDeviceFacts : public DriverTest {
     ASSERT_EQ(cuGraphInstantiate(&exec, graph, 0), good);
   }
 
-  CUmodule plain_module = nullptr;
-  CUfunction plain = nullptr;
-  CUdeviceptr out = 0, spare = 0;
   CUlibrary library = nullptr;
   CUkernel in_library = nullptr;
   CUgraph graph = nullptr;
@@ -227,52 +205,6 @@ TEST_F(FullDeviceFacts, the_launch_of_a_graph_with_memory) {
 TEST_F(FullDeviceFacts, the_upload_of_a_graph_with_memory) {
   instantiate_graph_with_memory();
   check([this] { return cuGraphUpload(exec, nullptr); }, 256 * kMiB);
-}
-
-// The driver has host memory for these, if the device is full.
-TEST_F(FullDeviceFacts, events_mapped_ranges_and_page_locked_memory_are_never_refused) {
-  CUmemAllocationProp kind{};
-  kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  kind.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  const CUmemAccessDesc access{kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  CUmemGenericAllocationHandle page{};
-  ASSERT_EQ(cuMemCreate(&page, 2 * kMiB, &kind, 0), good);
-  CUdeviceptr range = 0;
-  const std::size_t stride = 512 * kMiB, mappings = 100;
-  ASSERT_EQ(cuMemAddressReserve(&range, stride * mappings, 0, 0, 0), good);
-  fill_but_for(2 * kMiB);
-  for (int i = 0; i < 1000; ++i) {
-    CUevent event = nullptr;
-    ASSERT_EQ(cuEventCreate(&event, 0), good);
-    ASSERT_EQ(cuEventRecord(event, nullptr), good);
-  }
-  // Each of these needs page tables of its own.
-  for (std::size_t i = 0; i < mappings; ++i) {
-    ASSERT_EQ(cuMemMap(range + i * stride, 2 * kMiB, 0, page, 0), good);
-    ASSERT_EQ(cuMemSetAccess(range + i * stride, 2 * kMiB, &access, 1), good);
-  }
-  void* locked = nullptr;
-  EXPECT_EQ(cuMemHostAlloc(&locked, 64 * kMiB, 0), good);
-  EXPECT_EQ(cuCtxSynchronize(), good);
-}
-
-TEST_F(FullDeviceFacts, access_to_a_peer_is_never_refused) {
-  int count = 0;
-  ASSERT_EQ(cuDeviceGetCount(&count), good);
-  if (count < 2) GTEST_SKIP() << "needs two devices";
-  CUdevice other{};
-  CUcontext own = nullptr, others = nullptr;
-  ASSERT_EQ(cuDeviceGet(&other, 1), good);
-  ASSERT_EQ(cuCtxGetCurrent(&own), good);
-  ASSERT_EQ(cuDevicePrimaryCtxRetain(&others, other), good);
-  fill_but_for(2 * kMiB);
-  EXPECT_EQ(cuCtxEnablePeerAccess(others, 0), good);
-  ASSERT_EQ(cuCtxSetCurrent(others), good);
-  EXPECT_EQ(cuCtxEnablePeerAccess(own, 0), good);
-  EXPECT_EQ(cuCtxDisablePeerAccess(own), good);
-  ASSERT_EQ(cuCtxSetCurrent(own), good);
-  EXPECT_EQ(cuCtxDisablePeerAccess(others), good);
-  EXPECT_EQ(cuDevicePrimaryCtxRelease(other), good);
 }
 
 }  // namespace
