@@ -1,8 +1,13 @@
 """Calls that need device memory for themselves (contexts, streams, code, graphs, limits), on a device
-that is full: refused without the shim, served by the ladder with it."""
+that is full: refused without the shim, served by the ladder with it. Each function that may lack memory does what
+docs/rescue-calls.md says of it."""
+
+import json
+import re
+import sys
 
 import pytest
-from shimmed import DRIVER, program
+from shimmed import DRIVER, SOURCE, program
 
 GIB = 1 << 30
 ASKED = {
@@ -58,3 +63,46 @@ def test_a_call_gets_the_drivers_error_if_there_is_no_memory(workspace, call):
     assert bare["result"] == REFUSED
     (refused,) = [row for row in run.report["incidents"] if row["asked_for"] == ASKED[call]]
     assert refused["outcome"] == "failed"
+
+
+def functions_of(table):
+    """Returns the functions in a table of docs/rescue-calls.md, by the heading above the table."""
+    page = (SOURCE / "docs" / "rescue-calls.md").read_text()
+    (text,) = re.findall(rf"^## {table}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return [name for row in re.findall(r"^\| (cu[^|]*) \|", text, re.MULTILINE) for name in re.findall(r"\bcu\w+", row)]
+
+
+@pytest.mark.parametrize("function", functions_of("Served"))
+def test_a_function_that_the_page_calls_served_gets_through_one_refusal(workspace, function):
+    env = {"CUWARDEN_SIM_FAIL": f"{function}:1:2", "CUWARDEN_POOL": "rescue"}
+    bare = workspace.run([program("refusable_calls")], env, preload=(DRIVER,), shim=False)
+    if bare.returncode == 0 and not bare.last_line["has_green_contexts"] and "Green" in function:
+        pytest.skip("the toolkit has no green contexts")
+    assert bare.returncode == 3 and "error 2" in bare.stderr, f"no call of {function}: {bare.stderr}"
+    run = workspace.run([program("refusable_calls")], env, preload=(DRIVER,))
+    assert run.returncode == 0, run.stderr
+    (incident,) = run.report["incidents"]
+    assert re.sub(r"_v\d$", "", incident["api"]) == function
+    assert (incident["outcome"], incident["rescued_by"]) == ("rescued", "retry")
+
+
+# Calls each function once, without arguments that the driver could use: the call fails before it reads them.
+CALL_EACH = """
+import ctypes, json, sys
+driver = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+assert driver.cuInit(0) == 0
+assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0
+print(json.dumps({name: getattr(driver, name)(*[None] * 9) for name in sys.argv[1:]}))
+"""
+
+
+def test_a_function_that_the_page_does_not_call_served_gives_its_error_at_once(workspace):
+    functions = functions_of("Never refused") + functions_of("Not repeated")
+    assert len(functions) > 20
+    env = {"CUWARDEN_SIM_FAIL": ",".join(f"{name}:1:2" for name in functions), "CUWARDEN_POOL": "rescue"}
+    run = workspace.run([sys.executable, "-c", CALL_EACH, *functions], env, preload=(DRIVER,))
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == dict.fromkeys(functions, 2)
+    assert run.report["incidents"] == []
