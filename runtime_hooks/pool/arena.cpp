@@ -8,8 +8,7 @@ namespace {
 
 // An arena that grows maps a sixteenth of its size ahead, because mapping one page takes as long as
 // mapping many. At most 8 MiB are mapped ahead. For the first 8 MiB of every 512 MiB, pages are
-// mapped alone: on a full device, meshing can move other pages into such single pages. After every
-// 512 MiB, 8 MiB are made for the beginning of meshing, if there are none.
+// mapped alone: on a full device, meshing can move other pages into such single pages.
 constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20,
                         alone_each_bytes = std::uint64_t{512} << 20;
 
@@ -39,6 +38,7 @@ bool Arena::open(const driver::RealDriver& real, DeviceOrdinal device, ContextId
     }
     where_ = on_device(real, device);
     is_coherent_ = false;
+    counts_.unshared_bytes = 0;
     device_.store(device.value, std::memory_order_relaxed);
     context_.store(context.value, std::memory_order_release);
     is_closing_.store(false);
@@ -182,8 +182,7 @@ void Arena::drop_run(Run& run, std::uint64_t unit) noexcept {
 bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64_t now_ns,
                  bool meshes) {
   const std::uint64_t last = page_of(block.start + block.taken_bytes - 1);
-  const std::uint64_t held = counts_.held_bytes;
-  const std::uint64_t ahead = meshes ? bytes_ahead(held) / page_bytes : 0;
+  const std::uint64_t ahead = meshes ? bytes_ahead(counts_.held_bytes) / page_bytes : 0;
   const std::uint64_t pages = std::min(last + 1 + ahead, bytes_.load() / page_bytes);
   if (pages_.size() < pages) pages_.resize(pages);
   packing_.expect_memory(pages - page_of(block.start));
@@ -196,15 +195,12 @@ bool Arena::back(const driver::RealDriver& real, const Block& block, std::uint64
   }
   for (std::uint64_t page = page_of(block.start); page <= last; ++page) {
     if (pages_[page].run != 0) continue;
-    const std::uint64_t needed = pages_ahead(page, last + 1 - page);
+    const std::uint64_t needed = meshes ? pages_ahead(page, last + 1 - page) : 1;
     const std::uint64_t wanted = pages_ahead(page, std::max(needed, ahead));
     if (!(wanted > needed && map_run(real, page, wanted, now_ns)) &&
         !map_run(real, page, needed, now_ns))
       return false;
   }
-  if (meshes && held / alone_each_bytes < counts_.held_bytes / alone_each_bytes &&
-      start_bytes() == 0)
-    take_start_memory(real, most_ahead_bytes);
   return true;
 }
 
@@ -316,7 +312,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return 0;
   unmap_unused_members(real);
-  if (counts_.idle_bytes == start_bytes()) return 0;
+  if (counts_.idle_bytes == 0) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;

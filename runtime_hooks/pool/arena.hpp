@@ -5,7 +5,6 @@
 // called.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -235,11 +234,10 @@ class Arena {
   // std::bad_alloc, and has handed out no block then.
   std::optional<Block> take(const driver::RealDriver&, std::uint64_t bytes, Placement,
                             std::uint64_t now_ns, bool meshes);
-  // Maps memory for those pages of the block that have none. If `meshes` is true, also maps memory
-  // for some pages after the block, and from time to time makes memory for the beginning of the
-  // first mesh(). Returns false if the driver refuses; some of the pages may have got memory then.
-  // `now_ns` is the time on the ledger's clock. May throw std::bad_alloc, and has mapped nothing
-  // then.
+  // Maps memory for those pages of the block that have none: if `meshes` is true, in pieces of
+  // several pages, also for some pages after the block; otherwise page by page. Returns false if
+  // the driver refuses; some of the pages may have got memory then. `now_ns` is the time on the
+  // ledger's clock. May throw std::bad_alloc, and has mapped nothing then.
   bool back(const driver::RealDriver&, const Block&, std::uint64_t now_ns, bool meshes);
   // Maps new memory at `count` pages, from the page with the index `first` on, and enters them in
   // `runs_` as one run. The caller has reserved host memory for one more row. Returns false, with
@@ -312,12 +310,6 @@ class Arena {
   // Gives the memory in `start_memory_` back to the driver. Returns its bytes, without those of
   // pages that the driver refuses to release.
   std::uint64_t release_start_memory(const driver::RealDriver&) noexcept;
-  // Returns the bytes of the memory in `start_memory_`.
-  std::uint64_t start_bytes() const noexcept {
-    const auto pages =
-        std::ranges::count_if(start_memory_, [](auto handle) { return handle != 0; });
-    return static_cast<std::uint64_t>(pages) * page_bytes;
-  }
   // Has the driver make memory for `start_memory_`, which must be empty: four pages at most, and no
   // more than `most_bytes`. Stops when the driver refuses. Returns the bytes made.
   std::uint64_t take_start_memory(const driver::RealDriver&, std::uint64_t most_bytes) noexcept;
@@ -353,8 +345,8 @@ class Arena {
     std::uint64_t taken_bytes = 0, held_bytes = 0, gain = UINT64_MAX / 2;
   } whole_runs_;
   // The driver's handles of pages of memory that are mapped at no address; 0: no page. The next
-  // mesh() gives them back first, so that the driver has memory for new pages also on a full
-  // device. They count as held and idle. Four pages are the most that growth maps ahead (8 MiB).
+  // mesh() gives them back first, so that the driver has memory for new pages. They count as held
+  // and idle. Four pages are the most that growth maps ahead (8 MiB).
   std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
   // Number of members of shared runs that hold no block. Members that take new blocks (Run::host)
   // do not count.

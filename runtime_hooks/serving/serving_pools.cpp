@@ -114,7 +114,8 @@ std::uint64_t ServingPools::allocate_pinned(std::uint64_t bytes,
 void ServingPools::memory_is_out() noexcept {
   if (serving_pools.load(std::memory_order_relaxed) != nullptr) return;
   if (settings_.longest_mesh_pause_ns() != 0 &&
-      (!driver::submission_gate.arm() || !driver::can_tell_idle(parts_.real) || mesh_obstacle()))
+      (!driver::submission_gate.arm() || !driver::can_tell_idle(parts_.real) ||
+       process_.reaches_memory()))
     parts_.device.meshes_no_more();
   serving_pools.store(this, std::memory_order_release);
   answers_differ.store(true, std::memory_order_release);
@@ -152,10 +153,9 @@ bool ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
   const Uncancelled whole;
   const driver::RelaxedCaptures relaxed(parts_.real);
   if (device == no_device) return parts_.pinned.give_back(parts_.real, UINT64_MAX) != 0;
-  const std::uint64_t given = parts_.device.give_back(parts_.real, device, UINT64_MAX) +
-                              parts_.device.give_back_start_memory(parts_.real, device);
-  if (given != 0) note_pool(device);
-  return given != 0;
+  const bool had = parts_.device.give_back(parts_.real, device, UINT64_MAX) != 0;
+  if (had) note_pool(device);
+  return had;
 }
 
 void ServingPools::unlock_idle() noexcept {

@@ -48,10 +48,9 @@ class HandleSet {
   static std::uint64_t word_of(const void* handle) noexcept {
     return ~reinterpret_cast<std::uint64_t>(handle);
   }
-  // Returns the index of the slot in which the handle with this word is expected. Handles that
-  // differ only in their upper 32 bits have the same slot, which costs less code.
+  // Returns the index of the slot in which the handle with this word is expected.
   static std::size_t slot_of(std::uint64_t word) noexcept {
-    return static_cast<std::uint32_t>(word) * std::uint32_t{0x9e3779b1} >> (32 - bits);
+    return word * std::uint64_t{0x9e3779b97f4a7c15} >> (64 - bits);
   }
 
   alignas(64) std::array<std::atomic<std::uint64_t>, std::size_t{1} << bits> slots_{};

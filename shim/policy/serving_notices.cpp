@@ -62,10 +62,11 @@ void ServingNotices::write(serving::Notice notice, DeviceOrdinal device, std::ui
           ": nothing is moved there any more, and the program's data are as they were; "
           "please report this");
     case memory_not_shared:
-      return log_warn("CUWARDEN_MESH: a second address for " + human_bytes(bytes) +
-                      " of memory on GPU " + std::to_string(device.value) +
-                      " takes memory of its own, or the driver refuses it: nothing is moved there "
-                      "as long as this is so");
+      return log_warn(
+          "CUWARDEN_MESH: a second address for " + human_bytes(bytes) + " of memory on GPU " +
+          std::to_string(device.value) +
+          " seems to take memory of its own, or the driver refuses it: nothing is moved there "
+          "as long as this is so");
     case memory_has_handle:
       return log_warn(left_apart +
                       "the program made handles of memory, by which other processes may access it");

@@ -70,24 +70,6 @@ TEST_F(LeftOverTest, requests_that_use_up_all_memory_leave_the_next_plan_somethi
   expect_all_goes();
 }
 
-// Pages that are mapped alone stay full, and no whole run fits into another.
-TEST_F(LeftOverTest, a_pool_that_has_filled_the_device_has_something_to_begin_with) {
-  driver->free_bytes = 600 * MiB;
-  while (allocate(65536) != 0) {
-  }
-  EXPECT_EQ(counts().idle_bytes, 8 * MiB);
-  EXPECT_EQ(driver->free_bytes, 0u);
-  for (auto at = blocks.begin(); at != blocks.end();) {
-    const std::uint64_t address = (at++)->first;
-    const auto mapping = std::prev(driver->mappings.upper_bound(address));
-    const bool is_alone = driver->handles.at(mapping->second.handle).bytes == page;
-    if (!is_alone && random() % 3 != 0) free(address);
-  }
-  pool.give_back(real, no_device, UINT64_MAX);
-  EXPECT_GE(mesh(60 * MiB), 60 * MiB);
-  EXPECT_TRUE(all_is_right());
-}
-
 TEST_F(LeftOverTest, memory_kept_for_the_next_plan_is_idle_and_goes_back_on_request) {
   use_pages_sparsely();
   ASSERT_GE(mesh(10 * MiB, INT32_MAX, INT32_MAX, 40 * MiB, 8 * MiB), 10 * MiB);

@@ -122,6 +122,14 @@ TEST_F(MeshingTest, without_meshing_each_page_without_a_block_can_be_given_back)
   pool.give_back(real, no_device, UINT64_MAX);
   EXPECT_EQ(counts().partly_idle_bytes, 0u);
   EXPECT_EQ(taken(), live_pages * page);
+
+  // A block of several pages leaves behind only the page that a later block uses.
+  while (!blocks.empty()) free_one();
+  const std::uint64_t large = allocate(7 * MiB);
+  free(large);
+  ASSERT_NE(allocate(4096), 0u);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(taken(), page);
 }
 
 TEST_P(MeshingEitherWayTest, a_little_free_memory_is_enough_for_meshing) {
