@@ -47,6 +47,7 @@ extern "C" {
  *
  * Errors: a C++ exception that leaves the function is caught. A warning in cuwarden's log (stderr,
  * unless CUWARDEN_LOG names a file) tells of it. */
+/* NOLINTNEXTLINE(modernize-use-using): C has no `using` */
 typedef size_t (*cuwarden_reclaimer)(int device, size_t bytes, void* argument);
 
 /* Registers a reclaimer. At most 16 can be registered in a process.

@@ -18,13 +18,13 @@ std::string with_blanks(std::string name) {
 
 // Returns the outcome of a rung in words. The outcome `unsafe` says why something was left out.
 std::string outcome_of(const model::Rung& rung) {
-  const std::string outcome = with_blanks(printable(rung.outcome));
+  std::string outcome = with_blanks(printable(rung.outcome));
   if (rung.outcome != "unsafe" || rung.rung == "reclaim") return outcome;
-  return outcome + (rung.rung == "mesh" ? ": a stream is being captured, or code may reach the "
-                                          "memory without a call that cuwarden sees"
-                    : rung.rung == "synchronise"
-                        ? ": streams were left out, because one is being captured"
-                        : ": a stream is being captured");
+  outcome += rung.rung == "synchronise" ? ": streams were left out, because one is being captured"
+                                        : ": a stream is being captured";
+  if (rung.rung == "mesh")
+    outcome += ", or code may reach the memory without a call that cuwarden sees";
+  return outcome;
 }
 
 // "synchronise 2.0 s (timed out) · reclaim torch 1.2 ms (no memory) · pool (nothing to do)": what

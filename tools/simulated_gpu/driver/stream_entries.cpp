@@ -191,10 +191,11 @@ CUresult cuIpcGetEventHandle(Locked& at, CUipcEventHandle* out, CUevent handle) 
   SIM_TRY(find_event(at.sim, handle, event));
   if (out == nullptr || (event->flags & CU_EVENT_INTERPROCESS) == 0)
     return CUDA_ERROR_INVALID_VALUE;
+  const auto number = reinterpret_cast<std::uint64_t>(event);
   const pid_t process = getpid();
   *out = {};
-  std::memcpy(out->reserved, &event, sizeof event);
-  std::memcpy(out->reserved + sizeof event, &process, sizeof process);
+  std::memcpy(out->reserved, &number, sizeof number);
+  std::memcpy(out->reserved + sizeof number, &process, sizeof process);
   return CUDA_SUCCESS;
 }
 

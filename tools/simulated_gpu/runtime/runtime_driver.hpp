@@ -5,7 +5,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstring>
+#include <bit>
 #include <type_traits>
 
 #include "driver_versions.hpp"
@@ -81,14 +81,10 @@ struct DriverFunction<AskedAs, CUresult (*)(Parameters...)> {
 // bytes.
 template <typename To, typename From>
 To as(From value) {
-  if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+  if constexpr (std::is_integral_v<To> && std::is_integral_v<From>)
     return static_cast<To>(value);
-  } else {
-    static_assert(sizeof(To) == sizeof(From));
-    To result;
-    std::memcpy(&result, &value, sizeof result);
-    return result;
-  }
+  else
+    return std::bit_cast<To>(value);
 }
 
 }  // namespace cuwarden::simulated_runtime
