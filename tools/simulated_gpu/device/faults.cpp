@@ -1,6 +1,7 @@
 // Matches exported names with the rules of CUWARDEN_SIM_FAIL.
 #include "tools/simulated_gpu/device/faults.hpp"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -49,6 +50,13 @@ constinit std::atomic<bool> lost_hangs{false};
 void send_signal() {
   const std::lock_guard held(simulator().mutex);
   raise(SIGUSR1);
+}
+
+// The program's function may wait for other threads, whose calls of the driver go on meanwhile.
+void tell_program(const char* function) {
+  using Tells = void (*)(const char* function);
+  if (const auto tells = reinterpret_cast<Tells>(dlsym(RTLD_DEFAULT, "simulated_gpu_tells")))
+    tells(function);
 }
 
 // True if the rule makes this call fail; `call` counts from 1.
@@ -106,6 +114,7 @@ CUresult requested_failure(CallSite& site, bool needs_device) {
   }
   if (instead == FaultRule::Instead::signal) send_signal();
   if (instead == FaultRule::Instead::hang) hang();
+  if (instead == FaultRule::Instead::tell) tell_program(site.name);
   return static_cast<CUresult>(code);
 }
 

@@ -19,8 +19,10 @@ struct CallSite {
 // Counts a call of the function, and returns the error with which the call must fail by the rules
 // of CUWARDEN_SIM_FAIL; CUDA_SUCCESS if it may go on. `needs_device`: false for functions such as
 // cuDriverGetVersion; if true, the call also fails once a rule has said that the device is lost. If
-// a rule says so, raises SIGUSR1 in the calling thread, or never returns. Callers do not hold
-// Simulator::mutex.
+// a rule says so, raises SIGUSR1 in the calling thread, never returns, or calls
+// simulated_gpu_tells(). That is the program's function `extern "C" void simulated_gpu_tells(const
+// char* function)`, which gets the full name of the driver's function. If the program exports none,
+// the call just goes on. Callers do not hold Simulator::mutex.
 CUresult requested_failure(CallSite& site, bool needs_device);
 
 }  // namespace cuwarden::simulated_gpu

@@ -115,8 +115,9 @@ std::optional<FaultRule> parse_fault(std::string_view text) {
     rule.instead = meaning;
     return true;
   };
-  if (++next < parts.size() && (is_word("signal", FaultRule::Instead::signal) ||
-                                is_word("hang", FaultRule::Instead::hang))) {
+  if (++next < parts.size() &&
+      (is_word("signal", FaultRule::Instead::signal) || is_word("hang", FaultRule::Instead::hang) ||
+       is_word("tell", FaultRule::Instead::tell))) {
     if (rule.calls == FaultRule::Calls::lost) return std::nullopt;
     ++next;
   } else if (next < parts.size()) {
@@ -263,7 +264,7 @@ Settings read_settings() {
        into(settings.end_time));
   read("CUWARDEN_SIM_FAIL",
        "a list of function:n[:code], function:every:n[:code], function:from:n[:code], "
-       "function:lost:n[:code[:hang]] and function:*[:code], or signal or hang for the code",
+       "function:lost:n[:code[:hang]] and function:*[:code], or signal, hang or tell for the code",
        parse_faults, into(settings.faults));
   read("CUWARDEN_SIM_LOCAL_MEMORY", "a list of kernel:bytes", parse_local_memory,
        into(settings.local_memory));

@@ -18,7 +18,7 @@ constexpr std::size_t kGiB = 1024 * kMiB;  // Bytes of a GiB.
 // One rule of CUWARDEN_SIM_FAIL, by which calls of a function of the driver fail. The text of a
 // rule is one of `function:n[:code]`, `function:every:n[:code]`, `function:from:n[:code]`,
 // `function:lost:n[:code[:hang]]` and `function:*[:code]`. The code may be replaced by the word
-// `signal` or `hang`, but not after `lost`.
+// `signal`, `hang` or `tell`, but not after `lost`.
 struct FaultRule {
   // Says which calls of the rule's function fail; n is the number in the rule's text.
   enum class Calls {
@@ -43,6 +43,9 @@ struct FaultRule {
     // goes on as usual.
     signal,
     hang,  // The call takes the simulated driver's lock and never returns.
+    // The call first calls the program's function `simulated_gpu_tells`, without the simulated
+    // driver's lock (see requested_failure()); then it goes on as usual.
+    tell,
   };
   Instead instead = Instead::nothing;  // Action that replaces the failure of the rule's calls.
 };
