@@ -1,7 +1,8 @@
 // Prevents cancellation of a thread (pthread_cancel) during a scope. Calls such as open, read,
 // write and close are cancellation points. A cancellation in such a call of cuwarden's would unwind
 // through noexcept functions, and so end the host by std::terminate. A request for cancellation
-// stays pending, and acts at the program's own next cancellation point.
+// stays pending, and acts at the program's own next cancellation point. In a thread whose
+// cancellation type is asynchronous, it acts at the end of the CUDA call.
 #pragma once
 
 #include <pthread.h>
@@ -9,8 +10,10 @@
 namespace cuwarden {
 
 // Disables cancellation of the calling thread (pthread_cancel) for the length of a scope. A pending
-// request acts at the program's next cancellation point after the scope. If a signal handler jumps
-// out of the scope, cancellation stays disabled until end_left() is called.
+// request acts at the program's next cancellation point after the scope. A thread of asynchronous
+// cancellation type has the deferred type after the scope, until restore_type() is called: a
+// pending request would otherwise unwind the destructor. If a signal handler jumps out of the
+// scope, cancellation stays disabled until end_left() is called.
 class [[nodiscard]] Uncancelled {
  public:
   // Disables cancellation of the calling thread. A signal handler may jump out of the scope at any
@@ -27,11 +30,27 @@ class [[nodiscard]] Uncancelled {
   // the state is restored.
   ~Uncancelled() {
     int ours = 0;
+    if (before_ == PTHREAD_CANCEL_ENABLE) {
+      int type = PTHREAD_CANCEL_DEFERRED;
+      pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+      if (type == PTHREAD_CANCEL_ASYNCHRONOUS) was_asynchronous_ = true;
+    }
     pthread_setcancelstate(before_, &ours);
     if (outermost_ == 1 + before_) outermost_ = 0;
   }
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
+
+  // Gives the calling thread the asynchronous cancellation type again if it had that type before
+  // scopes of this class. A pending request for cancellation then acts at once, by unwinding the
+  // stack. So this function and its callers are not noexcept. To be called at the end of the
+  // program's call of cuwarden, when all is recorded.
+  static void restore_type() {
+    if (!was_asynchronous_) return;
+    was_asynchronous_ = false;
+    int ours = 0;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &ours);
+  }
 
   // Ends scopes of this class that the calling thread has left by a jump. Sets the thread's
   // cancellation state to the one before the outermost of them. Sets its cancellation type, which
@@ -41,9 +60,8 @@ class [[nodiscard]] Uncancelled {
     if (outermost_ == 0) return;
     int ours = 0;
     // A jump out of libc's open or read (before glibc 2.41) leaves the thread's cancellation type
-    // asynchronous. The thread would then be cancelled anywhere, even in a noexcept function. The
-    // type before the jump was PTHREAD_CANCEL_DEFERRED, because a thread of asynchronous type must
-    // not call CUDA at all.
+    // asynchronous. The thread would then be cancelled anywhere, even in a noexcept function. A
+    // thread that has chosen the asynchronous type itself gets the deferred one, too.
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &ours);
     pthread_setcancelstate(outermost_ - 1, &ours);
     outermost_ = 0;
@@ -59,6 +77,10 @@ class [[nodiscard]] Uncancelled {
   // destructor write it.
   [[gnu::tls_model(
       "initial-exec")]] static inline constinit thread_local volatile signed char outermost_ = 0;
+  // True if the thread had the asynchronous cancellation type before a scope of this class, and
+  // restore_type() has not given it back yet.
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local bool was_asynchronous_ =
+      false;
 };
 
 }  // namespace cuwarden

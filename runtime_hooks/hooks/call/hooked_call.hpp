@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/hook_list.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/hooks/call/call_canary.hpp"
@@ -132,10 +133,14 @@ class HookedCall {
     if (session_ == nullptr) return;
     session_->call_begins(driver::hook_id(row));
   }
-  ~HookedCall() {
+  // Ends the call. If the thread is to be cancelled (pthread_cancel) and its cancellation type is
+  // asynchronous, unwinds the stack; but not inside a hooked function of the CUDA runtime, which
+  // may have locks to release.
+  ~HookedCall() noexcept(false) {
     call_state.driver_depth = depth_before_;
     if (depth_before_ == 0) call_state.driver_canary = nullptr;
     if (session_ != nullptr) session_->call_ends(keeps_bases_);
+    if (depth_before_ == 0 && call_state.runtime_row == 0) Uncancelled::restore_type();
   }
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
@@ -305,10 +310,13 @@ class RuntimeCall {
     call_state.runtime_row = static_cast<std::uint16_t>(row) + 1;
     call_state.runtime_canary = &canary_;
   }
-  ~RuntimeCall() {
+  // Ends the call. If the thread is to be cancelled (pthread_cancel) and its cancellation type is
+  // asynchronous, unwinds the stack.
+  ~RuntimeCall() noexcept(false) {
     if (!outermost_) return;
     call_state.runtime_row = 0;
     call_state.runtime_canary = nullptr;
+    if (call_state.driver_depth == 0) Uncancelled::restore_type();
   }
   RuntimeCall(const RuntimeCall&) = delete;
   RuntimeCall& operator=(const RuntimeCall&) = delete;
