@@ -16,7 +16,7 @@ namespace cuwarden::driver {
 class GateScope {
  public:
   // Passes the submission gate: waits while another thread has it closed to move memory.
-  GateScope() noexcept : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
+  GateScope() : thread_(submission_gate.is_armed() ? calling_threads.own() : nullptr) {
     if (thread_ != nullptr) submission_gate.enter(*thread_);
   }
   ~GateScope() {

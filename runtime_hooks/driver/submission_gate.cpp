@@ -38,7 +38,7 @@ bool SubmissionGate::arm() noexcept {
 }
 
 // A forked child does not have the thread that would open it.
-[[gnu::cold, gnu::noinline]] void SubmissionGate::wait_until_open(Thread& mine) noexcept {
+[[gnu::cold, gnu::noinline]] void SubmissionGate::wait_until_open(Thread& mine) {
   const ErrnoGuard keep;
   constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};
   for (;;) {

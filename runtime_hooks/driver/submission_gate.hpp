@@ -50,8 +50,9 @@ class SubmissionGate {
   // Passes the gate: waits while another thread has it closed, and counts a submission (a call that
   // submits work to a device) that begins. To be called before each submission if the gate is
   // armed. `mine`: the calling thread's counters. A thread may submit inside a submission; only the
-  // outermost one waits.
-  void enter(Thread& mine) noexcept {
+  // outermost one waits. A thread whose cancellation type is asynchronous may be cancelled while it
+  // waits, which unwinds the stack.
+  void enter(Thread& mine) {
     const std::uint32_t depth = mine.submissions.load(std::memory_order_relaxed);
     mine.submissions.store(depth + 1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -68,8 +69,8 @@ class SubmissionGate {
  private:
   static constexpr std::uint32_t is_open = 0, is_closed = 1;  // states of the gate, in state_
   // Waits until the gate is open, and then counts a submission (a call that submits work to a
-  // device) in the calling thread's counters.
-  void wait_until_open(Thread&) noexcept;
+  // device) in the calling thread's counters. Not noexcept: a cancellation may unwind it.
+  void wait_until_open(Thread&);
   // Waits until no other thread is submitting work to a device; threads that have ended do not
   // count. Returns false if `Clock` shows `deadline_ns` first.
   bool have_all_left(std::uint64_t deadline_ns, Clock&) noexcept;
@@ -119,7 +120,7 @@ class Submission {
   // armed, waits while another thread has it closed, and counts a submission, until the destructor.
   // Inside another submission of the same thread, does not wait. Ignores the gate if the thread has
   // no counters of its own.
-  [[gnu::always_inline]] Submission() noexcept : thread_(calling_threads.enter()) {
+  [[gnu::always_inline]] Submission() : thread_(calling_threads.enter()) {
     if (submission_gate.is_armed() && thread_ != nullptr) {
       submission_gate.enter(*thread_);
       is_at_gate_ = true;
