@@ -97,8 +97,8 @@ struct Reports {
   std::optional<Names> names;
   // Nanoseconds that write_report_at_exit() has taken. They do not count as time of the program.
   std::uint64_t taken_ns = 0;
-  // Contents of the report with names that write_report_at_exit() wrote; null if it wrote none.
-  // Used in `writing`.
+  // Contents of the report with names that write_report_at_exit() wrote; null if it wrote none, or
+  // if a report of an incident has replaced it. Used in `writing`.
   std::optional<Contents> written;
   std::atomic<bool> ended{false};          // true once the last report has been begun
   std::atomic<std::uint32_t> verdicts{0};  // verdicts for which a report was written: a bit each
@@ -212,6 +212,9 @@ std::string write_incident_report(ledger::Writer& ledger, const ledger::Reader& 
   options.symbol_time = symbol_time_at_incident;
   // A failure is not logged here: the last report is tried again, and logs what is wrong.
   if (!write_report(ledger, reader, options)) return {};
+  // A request of another thread may fail while the process ends. The last report must then replace
+  // this one, which tells of a process that runs.
+  reports->written.reset();
   log_info(formatted("report of an incident written to {}", reports->file.path()));
   return stays ? reports->file.path() : std::string();
 }
