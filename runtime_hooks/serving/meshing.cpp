@@ -20,6 +20,14 @@ constexpr std::uint64_t kept_for_next = std::uint64_t{8} << 20;
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
 
+// True if another thread ends the process, and the driver has freed all memory. A page that cannot
+// be mapped again is then no loss.
+bool has_driver_ended(const driver::RealDriver& real) noexcept {
+  CUcontext current = nullptr;
+  return real.cuCtxGetCurrent != nullptr &&
+         real.cuCtxGetCurrent(&current) == CUDA_ERROR_DEINITIALIZED;
+}
+
 }  // namespace
 
 bool ServingPools::can_mesh() const noexcept {
@@ -140,7 +148,8 @@ RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Want
   parts_.device.was_paused(here.device, pause.vain_ns());
   if (any || pause.vain_ns() != 0) note_pool(here.device);
   const pool::ArenaCounts counts = parts_.device.counts(here.device);
-  if (counts.lost_bytes != 0) notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
+  if (counts.lost_bytes != 0 && !has_driver_ended(parts_.real))
+    notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
   if (counts.differing_bytes != 0)
     notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
   if (counts.unshared_bytes != 0)
