@@ -341,18 +341,6 @@ struct Pool {
                     spilled_bytes, spilled_peak_bytes, spilled_count, ipc_refused)
 };
 
-// A step that the program marked, such as an iteration of a training loop: a row of the report's
-// table `steps`. If there are more than 256 steps, only some of those without a name have a row.
-struct Step {
-  Figure number;   // number of the step, from 1
-  Figure time_ns;  // start of the step, in ns since the process's start
-  Text name;       // name that the program gave the step; null: none
-  // End of the part of the run that has the step's name, in ns since the process's start. Null: the
-  // step has no name, or the part had not ended when the process did.
-  Figure name_end_ns;
-  CUWARDEN_FIELDS(number, time_ns, name, name_end_ns)
-};
-
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.
 struct Bucket {
   Figure time_ns;   // start of the span of time, in ns since the process's start

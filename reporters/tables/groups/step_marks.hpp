@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reporters/model/memory.hpp"
+#include "reporters/model/process.hpp"
 #include "reporters/model/put.hpp"
 #include "runtime_hooks/ledger/read/reader.hpp"
 
