@@ -323,6 +323,10 @@ struct Pool {
   Figure meshed_pages;
   Figure mesh_recovered_bytes;  // bytes that meshing gave back to devices
   Figure mesh_pause_ns;         // time for which meshing held up the program's GPU work, in ns
+  Figure mesh_pauses;           // number of times that meshing held up the program's GPU work
+  // Time that meshing took while the program's GPU work went on, in ns: for plans, to prepare
+  // memory for moves, and to give it back.
+  Figure mesh_plan_ns, mesh_prepare_ns, mesh_release_ns;
   // Bytes of host memory behind spilled device allocations that are live at the process's end.
   Figure spilled_bytes;
   // Most bytes of host memory that lay behind spilled device allocations at one time. With several
@@ -334,11 +338,13 @@ struct Pool {
   // memory: such memory has no IPC handle.
   bool ipc_refused = false;
   CUWARDEN_FIELDS(mode, rescued_count, rescued_bytes, served_count, served_bytes, held_bytes,
-                  returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns, spilled_bytes,
-                  spilled_peak_bytes, spilled_count, ipc_refused)
+                  returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns, mesh_pauses,
+                  mesh_plan_ns, mesh_prepare_ns, mesh_release_ns, spilled_bytes, spilled_peak_bytes,
+                  spilled_count, ipc_refused)
   CUWARDEN_MAY_LACK(mode, rescued_count, rescued_bytes, served_count, served_bytes, held_bytes,
-                    returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns,
-                    spilled_bytes, spilled_peak_bytes, spilled_count, ipc_refused)
+                    returned_bytes, meshed_pages, mesh_recovered_bytes, mesh_pause_ns, mesh_pauses,
+                    mesh_plan_ns, mesh_prepare_ns, mesh_release_ns, spilled_bytes,
+                    spilled_peak_bytes, spilled_count, ipc_refused)
 };
 
 // Live bytes of a kind on a device in a span of time: a row of the report's table `timeline`.

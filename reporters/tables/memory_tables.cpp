@@ -189,6 +189,10 @@ model::Pool pool_of(const ledger::Reader& reader) {
     arenas.meshed_pages += device.arena.meshed_pages;
     arenas.meshed_bytes += device.arena.meshed_bytes;
     arenas.pause_ns += device.arena.pause_ns;
+    arenas.pauses += device.arena.pauses;
+    arenas.plan_ns += device.arena.plan_ns;
+    arenas.prepare_ns += device.arena.prepare_ns;
+    arenas.release_ns += device.arena.release_ns;
   });
   pool.rescued_count = rescued_count;
   pool.rescued_bytes = rescued_bytes;
@@ -199,6 +203,10 @@ model::Pool pool_of(const ledger::Reader& reader) {
   pool.meshed_pages = arenas.meshed_pages;
   pool.mesh_recovered_bytes = arenas.meshed_bytes;
   pool.mesh_pause_ns = arenas.pause_ns;
+  pool.mesh_pauses = arenas.pauses;
+  pool.mesh_plan_ns = arenas.plan_ns;
+  pool.mesh_prepare_ns = arenas.prepare_ns;
+  pool.mesh_release_ns = arenas.release_ns;
   pool.spilled_bytes = spilled;
   pool.spilled_peak_bytes = spilled_at_most;
   pool.spilled_count = spilled_count;

@@ -30,6 +30,10 @@ struct ArenaCounts {
   std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes of device memory that meshing saved
   std::uint64_t pause_ns = 0;      // nanoseconds for which meshing has paused the program
+  std::uint64_t pauses = 0;        // number of pauses of the program that meshing has made
+  // Nanoseconds of meshing outside of its pauses. `plan_ns`: for plans. `prepare_ns`: for second
+  // addresses of memory, and for new memory. `release_ns`: for giving both back.
+  std::uint64_t plan_ns = 0, prepare_ns = 0, release_ns = 0;
   // Bytes of all lost runs. A run is a group of pages whose memory is given back together. It is
   // lost if meshing unmapped its pages for a move, the move failed, and the driver refused to map
   // the old memory again at one or more pages. Blocks of the program in these pages have no memory

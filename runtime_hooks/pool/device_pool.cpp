@@ -185,6 +185,10 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.meshed_pages += one.meshed_pages;
     sum.meshed_bytes += one.meshed_bytes;
     sum.pause_ns += one.pause_ns;
+    sum.pauses += one.pauses;
+    sum.plan_ns += one.plan_ns;
+    sum.prepare_ns += one.prepare_ns;
+    sum.release_ns += one.release_ns;
     sum.planned_pages += one.planned_pages;
     sum.lost_bytes += one.lost_bytes;
     sum.differing_bytes += one.differing_bytes;

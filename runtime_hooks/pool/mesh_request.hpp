@@ -39,9 +39,28 @@ class Pause {
   virtual bool is_over() noexcept = 0;
   // Ends the pause that begin() has started. Returns the pause's length in nanoseconds.
   virtual std::uint64_t end() noexcept = 0;
+  // Returns the time on the clock of the pauses, in nanoseconds. 0 if they have no clock: then the
+  // times of meshing outside of its pauses are not measured.
+  virtual std::uint64_t now_ns() noexcept { return 0; }
 
  protected:
   ~Pause() = default;
+};
+
+// Adds the time for which the object lives to a sum, by the clock of the pauses.
+class Timed {
+ public:
+  // `sum_ns`: nanoseconds. Both `Pause` and `sum_ns` outlive the object.
+  Timed(Pause& clock, std::uint64_t& sum_ns) noexcept
+      : clock_(clock), sum_ns_(sum_ns), begun_ns_(clock.now_ns()) {}
+  ~Timed() { sum_ns_ += clock_.now_ns() - begun_ns_; }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  Pause& clock_;
+  std::uint64_t& sum_ns_;
+  const std::uint64_t begun_ns_;
 };
 
 }  // namespace cuwarden::pool

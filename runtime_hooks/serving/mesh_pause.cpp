@@ -77,6 +77,8 @@ std::uint64_t ServingPools::MeshPause::end() noexcept {
   return subtract();
 }
 
+std::uint64_t ServingPools::MeshPause::now_ns() noexcept { return pools_.clock_.now_ns(); }
+
 std::uint64_t ServingPools::MeshPause::subtract() noexcept {
   const std::uint64_t ns = pools_.clock_.now_ns() - begun_ns_;
   left_ns_ -= std::min(left_ns_, ns);

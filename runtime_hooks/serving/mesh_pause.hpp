@@ -30,6 +30,8 @@ class ServingPools::MeshPause final : public pool::Pause {
   // Opens the gate. Returns the nanoseconds since begin() was called, without the time in which the
   // program got on with its work.
   std::uint64_t end() noexcept override;
+  // Returns the time on the pools' clock, in nanoseconds.
+  std::uint64_t now_ns() noexcept override;
 
   // Returns the outcome of the rung if nothing was saved. nothing_to_do: begin() was not called, or
   // the last pause has begun. timed_out: the program could not be paused. unsafe: memory must not

@@ -173,7 +173,11 @@ void ServingPools::note_pool(DeviceOrdinal device) noexcept {
                                            .returned_bytes = counts.returned_bytes,
                                            .meshed_pages = counts.meshed_pages,
                                            .meshed_bytes = counts.meshed_bytes,
-                                           .pause_ns = counts.pause_ns});
+                                           .pause_ns = counts.pause_ns,
+                                           .pauses = counts.pauses,
+                                           .plan_ns = counts.plan_ns,
+                                           .prepare_ns = counts.prepare_ns,
+                                           .release_ns = counts.release_ns});
 }
 
 void ServingPools::process_is_ending() noexcept {

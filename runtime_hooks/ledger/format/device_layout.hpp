@@ -60,6 +60,10 @@ struct Device {
   // arena_returned_bytes, too.
   std::atomic<std::uint64_t> arena_meshed_bytes;
   std::atomic<std::uint64_t> arena_pause_ns;  // nanoseconds of all pauses by meshing so far
+  std::atomic<std::uint64_t> arena_pauses;    // number of pauses by meshing so far
+  // Nanoseconds that meshing took outside of its pauses so far: for plans, to prepare memory, and
+  // to give it back.
+  std::atomic<std::uint64_t> arena_plan_ns, arena_prepare_ns, arena_release_ns;
   // Bytes of the device that were in use just after the process's first context came up there.
   // Memory of other processes is included; recorded allocations and lent_first_context_bytes are
   // not. 0: not measured.
@@ -102,6 +106,10 @@ struct ArenaUse {
   std::uint64_t meshed_pages = 0;
   std::uint64_t meshed_bytes = 0;  // bytes that meshing has given back to the device so far
   std::uint64_t pause_ns = 0;      // nanoseconds for which meshing has paused the program so far
+  std::uint64_t pauses = 0;        // number of pauses of the program that meshing has made so far
+  // Nanoseconds that meshing took outside of its pauses so far: for plans, to prepare memory, and
+  // to give it back.
+  std::uint64_t plan_ns = 0, prepare_ns = 0, release_ns = 0;
 
   // Returns the bytes that the pool holds and that no live allocation uses; 0 if a damaged ledger
   // has more live bytes than held bytes.

@@ -32,7 +32,7 @@ namespace cuwarden::ledger {
 
 // First 8 bytes of a ledger's file, as a little-endian number: the text "CWARDEN1".
 inline constexpr std::uint64_t magic = 0x31'4e'45'44'52'41'57'43;
-inline constexpr std::uint32_t layout_version = 29;  // readers reject files of other versions
+inline constexpr std::uint32_t layout_version = 30;  // readers reject files of other versions
 
 // Number of enumerators of stacks::Exception, the reasons why a stack was not walked to its end.
 inline constexpr std::size_t stack_exceptions = 6;

@@ -22,7 +22,11 @@ std::optional<DeviceView> Reader::device(std::uint64_t index) const noexcept {
                 .returned_bytes = get(found->arena_returned_bytes),
                 .meshed_pages = get(found->arena_meshed_pages),
                 .meshed_bytes = get(found->arena_meshed_bytes),
-                .pause_ns = get(found->arena_pause_ns)};
+                .pause_ns = get(found->arena_pause_ns),
+                .pauses = get(found->arena_pauses),
+                .plan_ns = get(found->arena_plan_ns),
+                .prepare_ns = get(found->arena_prepare_ns),
+                .release_ns = get(found->arena_release_ns)};
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const std::uint32_t version = get(found->version);
     const std::uint32_t at = get(found->at);

@@ -174,6 +174,10 @@ void Devices::set_arena(DeviceOrdinal ordinal, const ArenaUse& use) noexcept {
   device->arena_meshed_pages.store(use.meshed_pages, relaxed);
   device->arena_meshed_bytes.store(use.meshed_bytes, relaxed);
   device->arena_pause_ns.store(use.pause_ns, relaxed);
+  device->arena_pauses.store(use.pauses, relaxed);
+  device->arena_plan_ns.store(use.plan_ns, relaxed);
+  device->arena_prepare_ns.store(use.prepare_ns, relaxed);
+  device->arena_release_ns.store(use.release_ns, relaxed);
 }
 
 ImplicitEffect Devices::change_implicit(DeviceOrdinal ordinal,

@@ -72,6 +72,7 @@ bool Arena::Meshing::have_copies_their_memory(Pause& pause) noexcept {
         real_.cuMemcpyDtoDAsync_v2(begun, begun + least, least, nullptr) == CUDA_SUCCESS &&
         real_.cuStreamSynchronize(nullptr) == CUDA_SUCCESS;
     arena_.counts_.pause_ns += pause.end();
+    ++arena_.counts_.pauses;
     return is_made;
   }
   return true;

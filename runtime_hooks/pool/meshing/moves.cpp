@@ -30,8 +30,13 @@ std::uint64_t Arena::Meshing::run(Pause& pause, std::uint64_t needed_bytes,
     return held - std::min(held, arena_.counts_.held_bytes - spare_bytes_);
   };
   bool goes_on = true, is_first = true;
-  while (goes_on && gained() < needed_bytes && has_next()) {
+  const auto prepares = [&] {
+    const Timed timed(pause, arena_.counts_.prepare_ns);
+    if (!has_next()) return false;
     prepare_ahead(enough_bytes - gained(), std::exchange(is_first, false));
+    return true;
+  };
+  while (goes_on && gained() < needed_bytes && prepares()) {
     if (!pause.begin()) {
       was_stopped_ = true;
       break;
@@ -43,7 +48,9 @@ std::uint64_t Arena::Meshing::run(Pause& pause, std::uint64_t needed_bytes,
       } while (goes_on && gained() < enough_bytes && has_next() && !pause.is_over());
     }
     arena_.counts_.pause_ns += pause.end();
+    ++arena_.counts_.pauses;
     withhold_joined();
+    const Timed timed(pause, arena_.counts_.release_ns);
     release_old();
     let_go_of_waiting();
     drop_spare();

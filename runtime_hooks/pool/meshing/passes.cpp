@@ -1,5 +1,6 @@
 // Chooses the plans that save the memory of one request, and carries them out one after the other.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "runtime_hooks/pool/meshing/arena_meshing.hpp"
@@ -50,13 +51,34 @@ class Arena::Passes {
   // there are no scratch addresses for it. moved: moves were made, as far as that was possible.
   enum class Outcome : std::uint8_t { refused, unmoved, moved };
 
+  // A pass whose plan and end are timed. Its end gives memory and addresses back.
+  class Pass {
+   public:
+    Pass(Passes& passes, Plan plan) : passes_(passes) {
+      const Timed timed(passes_.pause_, passes_.arena_.counts_.plan_ns);
+      meshing_.emplace(passes_.arena_, passes_.real_, plan, passes_.goal_.verifies);
+    }
+    ~Pass() {
+      const Timed timed(passes_.pause_, passes_.arena_.counts_.release_ns);
+      meshing_.reset();
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    Meshing& operator*() noexcept { return *meshing_; }
+
+   private:
+    Passes& passes_;
+    std::optional<Meshing> meshing_;
+  };
+
   bool is_enough() const noexcept { return gained_ >= goal_.needed_bytes; }
   bool differs() const noexcept { return arena_.counts_.differing_bytes != 0; }
 
   // Carries out the moves that an earlier plan has left over, if they save enough. Returns true if
   // no further pass may follow: no pause could be had, or a move has failed.
   bool move_left_over() {
-    Meshing meshing(arena_, real_, Plan::left_over, goal_.verifies);
+    Pass pass(*this, Plan::left_over);
+    Meshing& meshing = *pass;
     const bool is_over =
         saves_enough(meshing) && (move(meshing) == Outcome::refused || meshing.was_stopped());
     meshing.keep_rest();
@@ -64,7 +86,8 @@ class Arena::Passes {
   }
   // Moves whole runs, if that saves enough. Returns true if no further pass may follow.
   bool move_whole_runs() {
-    Meshing meshing(arena_, real_, Plan::whole_runs, goal_.verifies);
+    Pass pass(*this, Plan::whole_runs);
+    Meshing& meshing = *pass;
     if (!saves_enough(meshing)) {
       arena_.whole_runs_ = {.taken_bytes = arena_.packing_.taken_bytes(),
                             .held_bytes = arena_.counts_.held_bytes,
@@ -90,7 +113,8 @@ class Arena::Passes {
       if (!move_into_new_memory(tries == 0 ? goal_.least_bytes : 0) || is_enough() || differs())
         return;
       const std::uint64_t before = gained_;
-      Meshing meshing(arena_, real_, Plan::into_own_memory, goal_.verifies);
+      Pass pass(*this, Plan::into_own_memory);
+      Meshing& meshing = *pass;
       move(meshing);
       if (gained_ == before || is_enough() || differs()) return;
     }
@@ -99,7 +123,8 @@ class Arena::Passes {
   // `least` bytes. Returns true if room for new memory was lacking, or if nothing was moved for
   // want of moves or addresses.
   bool move_into_new_memory(std::uint64_t least) {
-    Meshing meshing(arena_, real_, Plan::into_new_memory, goal_.verifies);
+    Pass pass(*this, Plan::into_new_memory);
+    Meshing& meshing = *pass;
     Outcome outcome = Outcome::refused;
     if (gained_ + meshing.gain() >= least) outcome = move(meshing);
     meshing.keep_rest();
@@ -113,9 +138,14 @@ class Arena::Passes {
   Outcome move(Meshing& meshing) noexcept {
     if (std::exchange(copies_need_memory_, false) && !meshing.have_copies_their_memory(pause_))
       return Outcome::refused;
-    if (meshing.gain() == 0 || !meshing.take_scratch()) return Outcome::unmoved;
+    if (meshing.gain() == 0 || !take_scratch(meshing)) return Outcome::unmoved;
     gained_ += meshing.run(pause_, goal_.needed_bytes - gained_, goal_.enough_bytes - gained_);
     return Outcome::moved;
+  }
+
+  bool take_scratch(Meshing& meshing) noexcept {
+    const Timed timed(pause_, arena_.counts_.prepare_ns);
+    return meshing.take_scratch();
   }
 
   Arena& arena_;

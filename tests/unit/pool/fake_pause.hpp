@@ -7,7 +7,8 @@
 
 namespace cuwarden::pool {
 
-// Pauses nothing, since no thread uses the device in these tests. Each pause counts as 10 ns.
+// Pauses nothing, since no thread uses the device in these tests. Each pause counts as 10 ns. On
+// its clock, each reading is a nanosecond later than the one before, and a pause takes no time.
 class FakePause final : public Pause {
  public:
   // `pauses`: number of pauses that may begin; later ones are refused. `batches`: number of batches
@@ -21,6 +22,7 @@ class FakePause final : public Pause {
   }
   bool is_over() noexcept override { return --left_ <= 0; }
   std::uint64_t end() noexcept override { return 10; }
+  std::uint64_t now_ns() noexcept override { return ++now_ns_; }
   // Returns the number of pauses that meshing has asked for.
   int asked_for() const noexcept { return asked_for_; }
 
@@ -28,6 +30,7 @@ class FakePause final : public Pause {
   const int most_pauses_, most_batches_;
   int asked_for_ = 0;
   int left_ = 0;  // number of batches that the pause still lasts
+  std::uint64_t now_ns_ = 0;
 };
 
 }  // namespace cuwarden::pool

@@ -67,8 +67,31 @@ TEST_P(MeshingEitherWayTest, meshing_goes_on_in_the_next_pause_and_ends_without_
   EXPECT_TRUE(all_is_right());
   EXPECT_GE(mesh(100 * MiB, 1), 100 * MiB);
   EXPECT_GE(pauses, 2);
-  EXPECT_EQ(counts().pause_ns, 10u * static_cast<unsigned>(pauses + 1));
+  EXPECT_EQ(counts().pauses, static_cast<unsigned>(pauses + 1));
+  EXPECT_EQ(counts().pause_ns, 10 * counts().pauses);
   EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
+// Each part of the work that is timed takes one step of the clock.
+TEST_F(MeshingTest, the_time_outside_of_pauses_is_counted_by_what_it_was_for) {
+  fill(350 * MiB, 5);
+  keep_one_of(10);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(mesh(200 * MiB, INT32_MAX, 0), 0u);
+  const ArenaCounts planned = counts();
+  EXPECT_GE(planned.plan_ns, 1u);
+  EXPECT_GE(planned.prepare_ns, 1u) << "before the pause that was refused";
+  EXPECT_GE(planned.release_ns, 1u) << "the memory that was prepared";
+  EXPECT_EQ(planned.pauses, 0u);
+  ASSERT_GE(mesh(200 * MiB, 1), 200 * MiB);
+  ASSERT_GE(pauses, 2);
+  const ArenaCounts moved = counts();
+  EXPECT_EQ(moved.pauses, static_cast<unsigned>(pauses));
+  EXPECT_GT(moved.plan_ns, planned.plan_ns);
+  EXPECT_GE(moved.prepare_ns, planned.prepare_ns + moved.pauses);
+  EXPECT_GE(moved.release_ns, planned.release_ns + moved.pauses);
+  EXPECT_LT(moved.plan_ns + moved.prepare_ns + moved.release_ns, 30 * moved.pauses);
   expect_all_goes();
 }
 
