@@ -9,6 +9,9 @@ namespace cuwarden::contract {
 namespace {
 
 constexpr CUresult good = CUDA_SUCCESS, no_memory = CUDA_ERROR_OUT_OF_MEMORY;
+// Number of texture or surface objects that no device has room for once it is full.
+constexpr int most_views = 1'000'000;
+
 class FullDeviceFacts : public FullDeviceTest {
  protected:
   // Makes the call until it is refused, `most` times at most, and once more when there is room.
@@ -34,6 +37,16 @@ class FullDeviceFacts : public FullDeviceTest {
     EXPECT_EQ(call(), good);
     EXPECT_EQ(launch(plain), good);
     EXPECT_EQ(cuCtxSynchronize(), good);
+  }
+  // Returns the bytes of local memory that `bytes` for each thread take on the whole device.
+  std::size_t local_memory(std::size_t bytes) const {
+    int processors = 0, threads = 0;
+    EXPECT_EQ(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
+              good);
+    EXPECT_EQ(
+        cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device),
+        good);
+    return bytes * static_cast<std::size_t>(processors * threads);
   }
   void load_large_library() {
     ASSERT_EQ(cuLibraryLoadData(&library, kernels::large_code.c_str(), nullptr, nullptr, 0, nullptr,
@@ -137,19 +150,65 @@ TEST_F(FullDeviceFacts, the_first_launch_of_a_librarys_kernel) {
 
 // 16 KiB for each thread that the device can hold. A refused launch gives local memory back.
 TEST_F(FullDeviceFacts, a_launch_with_local_memory) {
-  int processors = 0, threads = 0;
-  ASSERT_EQ(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device),
-            good);
-  ASSERT_EQ(
-      cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device),
-      good);
-  const std::size_t needed = std::size_t{16384} * static_cast<std::size_t>(processors * threads);
+  const std::size_t needed = local_memory(16384);
   CUmodule module = nullptr;
   CUfunction deep = nullptr;
   ASSERT_EQ(cuModuleLoadData(&module, kernels::deep_code.c_str()), good);
   ASSERT_EQ(cuModuleGetFunction(&deep, module, "deep"), good);
   if (free_bytes() < needed + needed / 4) GTEST_SKIP() << "needs " << needed << " bytes";
   check([&] { return launch(deep); }, needed + needed / 8, 1, true);
+}
+
+// A refused limit stays as it was, but gives local memory back as a refused launch does.
+TEST_F(FullDeviceFacts, the_limit_of_the_stack) {
+  constexpr std::size_t wanted = 16384;
+  std::size_t before = 0;
+  ASSERT_EQ(cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE), good);
+  ASSERT_LT(before, wanted);
+  const std::size_t needed = local_memory(wanted);
+  if (free_bytes() < needed + needed / 4) GTEST_SKIP() << "needs " << needed << " bytes";
+  const auto set = [&] {
+    const CUresult answer = cuCtxSetLimit(CU_LIMIT_STACK_SIZE, wanted);
+    std::size_t now = 0;
+    EXPECT_EQ(cuCtxGetLimit(&now, CU_LIMIT_STACK_SIZE), good);
+    EXPECT_EQ(now, answer == good ? wanted : before);
+    return answer;
+  };
+  check(set, needed + needed / 8, 1, true);
+}
+
+// The driver has room for 57,343 objects before it needs memory of the device for more.
+TEST_F(FullDeviceFacts, a_texture_object) {
+  CUDA_RESOURCE_DESC of_memory{};
+  of_memory.resType = CU_RESOURCE_TYPE_LINEAR;
+  of_memory.res.linear.devPtr = out;
+  of_memory.res.linear.format = CU_AD_FORMAT_FLOAT;
+  of_memory.res.linear.numChannels = 1;
+  of_memory.res.linear.sizeInBytes = 4096;
+  const CUDA_TEXTURE_DESC reading{};
+  check(
+      [&] {
+        CUtexObject texture = 0;
+        return cuTexObjectCreate(&texture, &of_memory, &reading, nullptr);
+      },
+      256 * kMiB, most_views);
+}
+
+TEST_F(FullDeviceFacts, a_surface_object) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.Width = shape.Height = 64;
+  shape.Format = CU_AD_FORMAT_FLOAT;
+  shape.NumChannels = 1;
+  shape.Flags = CUDA_ARRAY3D_SURFACE_LDST;
+  CUDA_RESOURCE_DESC of_array{};
+  of_array.resType = CU_RESOURCE_TYPE_ARRAY;
+  ASSERT_EQ(cuArray3DCreate(&of_array.res.array.hArray, &shape), good);
+  check(
+      [&] {
+        CUsurfObject surface = 0;
+        return cuSurfObjectCreate(&surface, &of_array);
+      },
+      256 * kMiB, most_views);
 }
 
 // A refused launch gives the context's local memory back. Until the driver can take it again,

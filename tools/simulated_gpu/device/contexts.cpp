@@ -43,10 +43,10 @@ void refund_context(Context& context, std::size_t bytes) {
 }
 
 bool take_object_memory(Context& context, ObjectMemory& memory, std::size_t bytes) {
-  const std::size_t needed = round_up(memory.used_bytes + bytes, kPage);
-  if (needed > memory.held_bytes) {
-    if (!charge_context(context, needed - memory.held_bytes)) return false;
-    memory.held_bytes = needed;
+  if (memory.used_bytes + bytes > memory.held_bytes) {
+    const std::size_t more = round_up(memory.used_bytes + bytes - memory.held_bytes, kPage);
+    if (!charge_context(context, more)) return false;
+    memory.held_bytes += more;
   }
   memory.used_bytes += bytes;
   return true;
@@ -101,6 +101,7 @@ CUresult make_context(Device& device, unsigned flags, bool primary, Context*& ma
   context->id = sim.next_id++;
   context->legacy.context = context.get();
   context->legacy.id = sim.next_id++;
+  context->view_memory.held_bytes = kViewsAtStart;
   context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
                      {CU_LIMIT_PRINTF_FIFO_SIZE, 6 * kMiB},
                      {CU_LIMIT_MALLOC_HEAP_SIZE, 8 * kMiB},

@@ -185,8 +185,9 @@ struct DeferredFree {
 struct ObjectMemory {
   // Bytes of the context's live objects of one kind, such as streams.
   std::size_t used_bytes = 0;
-  // Bytes of the pages that the context has taken from the device for objects of one kind, such as
-  // streams. Pages of destroyed objects are included. Never falls; a multiple of 2 MiB.
+  // Bytes that the context has for objects of one kind, such as streams: those of its start, and
+  // whole pages that it has taken from the device. Pages of destroyed objects are included. Never
+  // falls.
   std::size_t held_bytes = 0;
 };
 
@@ -211,8 +212,9 @@ struct Context {
   // (take_local_memory()) sets this: the context then loses even the part from its start.
   bool local_given_back = false;
   bool device_runtime = false;  // True once the code for device-side malloc is loaded.
-  // Device memory that the driver takes for the context's streams, and for its instantiated graphs.
-  ObjectMemory stream_memory, graph_exec_memory;
+  // Device memory that the driver takes for the context's streams, for its instantiated graphs, and
+  // for its texture and surface objects.
+  ObjectMemory stream_memory, graph_exec_memory, view_memory;
   // True once the context has taken device memory for the heap of device-side malloc.
   bool heap_made = false;
   // Number of threads that wait inside cuMemFree until the context is idle; allocations of linear

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tools/simulated_gpu/device/arrays.hpp"
+#include "tools/simulated_gpu/device/contexts.hpp"
 #include "tools/simulated_gpu/driver/entry.hpp"
 
 namespace cuwarden::simulated_gpu {
@@ -58,7 +59,9 @@ CUresult drop_array(Array& array) {
 }
 
 // A texture or surface object (CUtexObject, CUsurfObject). Its handle is the object's address.
-struct View {};
+struct View {
+  Context* context = nullptr;  // The context in which the object was made; not owned, never null.
+};
 
 Handles<View>& textures() {
   static auto* const made = new Handles<View>;
@@ -86,10 +89,22 @@ bool is_known(Simulator& sim, const CUDA_RESOURCE_DESC& memory) {
   }
 }
 
+// Makes an object of the current context, and enters it in `views`. Sets `out` to the handle;
+// leaves it unchanged if the device has no memory for the object.
+CUresult make_view(InContext& at, Handles<View>& views, unsigned long long* out) {
+  if (!take_object_memory(*at.context, at.context->view_memory, kViewCost))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  auto view = std::make_unique<View>();
+  view->context = at.context;
+  *out = reinterpret_cast<unsigned long long>(views.add(std::move(view)));
+  return CUDA_SUCCESS;
+}
+
 CUresult drop_view(Handles<View>& views, unsigned long long handle) {
   View* const view = views.find(handle);
   if (view == nullptr) return CUDA_ERROR_INVALID_VALUE;
   views.remove(view);
+  view->context->view_memory.used_bytes -= kViewCost;
   return CUDA_SUCCESS;
 }
 
@@ -222,8 +237,7 @@ CUresult cuTexObjectCreate(InContext& at, CUtexObject* out, const CUDA_RESOURCE_
                            const CUDA_TEXTURE_DESC* reading, const CUDA_RESOURCE_VIEW_DESC*) {
   if (out == nullptr || memory == nullptr || reading == nullptr || !is_known(at.sim, *memory))
     return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUtexObject>(textures().add(std::make_unique<View>()));
-  return CUDA_SUCCESS;
+  return make_view(at, textures(), out);
 }
 
 CUresult cuTexObjectDestroy(InContext&, CUtexObject handle) {
@@ -234,8 +248,7 @@ CUresult cuSurfObjectCreate(InContext& at, CUsurfObject* out, const CUDA_RESOURC
   if (out == nullptr || memory == nullptr || memory->resType != CU_RESOURCE_TYPE_ARRAY ||
       !is_known(at.sim, *memory))
     return CUDA_ERROR_INVALID_VALUE;
-  *out = reinterpret_cast<CUsurfObject>(surfaces().add(std::make_unique<View>()));
-  return CUDA_SUCCESS;
+  return make_view(at, surfaces(), out);
 }
 
 CUresult cuSurfObjectDestroy(InContext&, CUsurfObject handle) {
