@@ -118,5 +118,19 @@ def test_a_call_that_needs_memory_for_itself_is_served(workspace, call, room, mo
     assert (bare.returncode, bare.last_line["result"]) == (0, REFUSED)
     run = workspace.run(command, {"CUWARDEN_POOL": mode})
     assert (run.returncode, run.last_line["result"]) == (0, "CUDA_SUCCESS")
-    rescued_by = {row["rescued_by"] for row in run.report["incidents"] if row["outcome"] == "rescued"}
-    assert rescued_by == {rung}
+    rescued = [row for row in run.report["incidents"] if row["outcome"] == "rescued"]
+    served = {(row["asked_for"], row["rescued_by"]) for row in rescued}
+    # A pool that has filled the device yields the memory that it has kept.
+    assert {by for _, by in served - {("memory", "pool")}} == {rung}
+
+
+@pytest.mark.parametrize("call", ["stream", "event", "small_graph_launch"])
+def test_a_device_that_the_pool_has_filled_serves_the_calls_that_the_bare_driver_serves(workspace, call):
+    """Blocks of 50 to 500 KiB fill the room. The driver's own structures fit into gaps in its slabs."""
+    command = [preloaded.BUILD / "tests/end_to_end/programs/needing_memory", call, "filled", 2 << 30]
+    bare = workspace.run(command, shim=False)
+    run = workspace.run(command, {"CUWARDEN_POOL": "on"})
+    print(bare.last_line, run.last_line, run.report["pool"], run.report["rungs"])
+    assert (bare.returncode, run.returncode) == (0, 0), bare.stderr + run.stderr
+    assert run.report["pool"]["served_count"] > 5000
+    assert min(run.last_line["served"], 1) >= min(bare.last_line["served"], 1)

@@ -39,7 +39,7 @@ struct Subject {
   CUkernel in_library = nullptr;
   CUfunction deep = nullptr;
   CUgraph launches = nullptr, memory = nullptr;
-  CUgraphExec with_memory = nullptr;
+  CUgraphExec with_memory = nullptr, with_launch = nullptr;
 };
 
 // Makes all that the calls use beforehand, while there is memory.
@@ -65,6 +65,10 @@ Subject made(int local_bytes) {
   REQUIRE(cuGraphCreate(&all.memory, 0));
   REQUIRE(kernels::add_memory(all.memory, all.device, 64 * mib));
   REQUIRE(cuGraphInstantiate(&all.with_memory, all.memory, 0));
+  CUgraph launch = nullptr;
+  REQUIRE(cuGraphCreate(&launch, 0));
+  REQUIRE(kernels::add_launches(launch, all.plain, all.out, 1));
+  REQUIRE(cuGraphInstantiate(&all.with_launch, launch, 0));
   REQUIRE(cuCtxSynchronize());
   return all;
 }
@@ -79,6 +83,12 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
   static CUgraphExec exec;
   return {
       {"stream", [] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
+      {"event",
+       [] {
+         CUevent event = nullptr;
+         const CUresult result = cuEventCreate(&event, CU_EVENT_DEFAULT);
+         return result == CUDA_SUCCESS ? cuEventRecord(event, nullptr) : result;
+       }},
       {"context", [&] { return cuwarden::test::create_context(&context, all.device); }},
       {"primary_context", [&] { return cuDevicePrimaryCtxRetain(&context, all.device); }},
       {"small_module", [] { return cuModuleLoadData(&module, kernels::plain_code.c_str()); }},
@@ -97,6 +107,7 @@ std::map<std::string, std::function<CUresult()>> calls_on(Subject& all) {
        }},
       {"graph", [&] { return cuGraphInstantiate(&exec, all.launches, 0); }},
       {"graph_launch", [&] { return cuGraphLaunch(all.with_memory, nullptr); }},
+      {"small_graph_launch", [&] { return cuGraphLaunch(all.with_launch, nullptr); }},
       {"graph_upload", [&] { return cuGraphUpload(all.with_memory, nullptr); }},
   };
 }
