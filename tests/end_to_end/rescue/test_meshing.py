@@ -29,7 +29,8 @@ def test_pages_freed_by_meshing_serve_one_large_block(workspace, cuwarden):
     pool = run.report["pool"]
     assert pool["mesh_recovered_bytes"] > run.last_line["request"]["bytes"] * 0.9
     assert pool["meshed_pages"] > pool["mesh_recovered_bytes"] // (2 * MIB) // 3
-    assert pool["mesh_pause_ns"] > 0
+    assert pool["mesh_pause_ns"] > 0 and pool["mesh_pauses"] > 0
+    assert pool["mesh_plan_ns"] > 0 and pool["mesh_prepare_ns"] > 0 and pool["mesh_release_ns"] > 0
     account_adds_up(run.report)
     text = cuwarden("report", run.report.path).stdout
     assert re.search(rf"held by the pool in all +\S+ [MG]iB +{pool['served_count']:,} allocations served", text), text
@@ -104,6 +105,7 @@ def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, 
     assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
     assert run.report["pool"]["meshed_pages"] > 50
     assert least_ms * 1e6 < run.report["pool"]["mesh_pause_ns"] < most_ms * 1e6
+    assert (run.report["pool"]["mesh_pauses"] > 1) == (least_ms > 50)
     account_adds_up(run.report)
 
 
