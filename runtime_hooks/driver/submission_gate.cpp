@@ -37,16 +37,20 @@ bool SubmissionGate::arm() noexcept {
   return true;
 }
 
-// A forked child does not have the thread that would open it.
+// A forked child does not have the thread that would open it. While the thread waits, it does not
+// count as inside the driver: it may be cancelled here, and leaves no lock of the driver held.
 [[gnu::cold, gnu::noinline]] void SubmissionGate::wait_until_open(Thread& mine) {
   const ErrnoGuard keep;
+  const std::uint32_t calls = mine.calls.load(std::memory_order_relaxed);
   constexpr timespec look_again{.tv_sec = 0, .tv_nsec = 100'000'000};
   for (;;) {
     mine.submissions.store(0, std::memory_order_release);
+    mine.calls.store(calls - (calls != 0 ? 1 : 0), std::memory_order_release);
     while (state_.load(std::memory_order_acquire) != is_open) {
       if (closed_here_.load()->load() == 0) state_.store(is_open);
       futex_wait(state_, is_closed, &look_again);
     }
+    mine.calls.store(calls, std::memory_order_relaxed);
     mine.submissions.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (state_.load(std::memory_order_acquire) == is_open) return;

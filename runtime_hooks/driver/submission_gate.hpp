@@ -69,7 +69,8 @@ class SubmissionGate {
  private:
   static constexpr std::uint32_t is_open = 0, is_closed = 1;  // states of the gate, in state_
   // Waits until the gate is open, and then counts a submission (a call that submits work to a
-  // device) in the calling thread's counters. Not noexcept: a cancellation may unwind it.
+  // device) in the calling thread's counters. Meanwhile the call of the driver that the thread is
+  // about to make does not count. Not noexcept: a cancellation may unwind it.
   void wait_until_open(Thread&);
   // Waits until no other thread is submitting work to a device; threads that have ended do not
   // count. Returns false if `Clock` shows `deadline_ns` first.

@@ -1,6 +1,19 @@
 // Failures on request, and limits that the environment sets. Runs on the simulated driver only,
 // with the environment that meson.build gives.
+#include <string>
+
 #include "tests/contract/driver_test.hpp"
+
+namespace {
+
+std::string told;  // names of the functions of which simulated_gpu_tells() was told
+
+}  // namespace
+
+extern "C" void simulated_gpu_tells(const char* function) {
+  told += function;
+  told += ' ';
+}
 
 namespace cuwarden::contract {
 namespace {
@@ -40,6 +53,14 @@ TEST_F(RequestedFailures, all_calls_fail) {
   CUdeviceptr address = 0;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuMemAllocManaged(&address, 4096, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(RequestedFailures, the_program_is_told_of_the_second_call_which_succeeds) {
+  CUdeviceptr address = 0;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(cuMemAddressReserve(&address, 2 * kMiB, 0, 0, 0), CUDA_SUCCESS);
+    EXPECT_EQ(told, i == 0 ? "" : "cuMemAddressReserve ");
+  }
 }
 
 TEST_F(RequestedFailures, pinned_memory_ends_at_its_limit) {

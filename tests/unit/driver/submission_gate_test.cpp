@@ -12,6 +12,7 @@
 
 #include "tests/comes_about.hpp"
 #include "tests/repetitions.hpp"
+#include "tests/thread_state.hpp"
 #include "tests/unit/manual_clock.hpp"
 
 namespace cuwarden::driver {
@@ -109,6 +110,38 @@ TEST_F(SubmissionGateTest, one_thread_at_a_time_closes_the_gate_and_none_within_
 TEST_F(SubmissionGateTest, threads_that_are_gone_make_room_for_others) {
   for (int i = 0; i < 3000; ++i) std::thread([this] { const Through one(gate); }).join();
   EXPECT_TRUE(close(1000 * ms));
+  gate.open();
+}
+
+// Submits work, as a thread of asynchronous cancellation type.
+struct Cancellable {
+  SubmissionGate& gate;
+  std::atomic<pid_t> thread{0};
+  static void* submit(void* self) {
+    auto& [gate, thread] = *static_cast<Cancellable*>(self);
+    int before = 0;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+    thread = gettid();
+    gate.enter(*calling_threads.enter());
+    return nullptr;
+  }
+};
+
+TEST_F(SubmissionGateTest, a_thread_that_is_cancelled_at_the_gate_was_not_inside_the_driver) {
+  if (test::is_sanitized)
+    GTEST_SKIP() << "AddressSanitizer does not see a cancellation's unwinding";
+  ASSERT_TRUE(close(1000 * ms));
+  Cancellable submission{gate};
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, nullptr, Cancellable::submit, &submission), 0);
+  wait_until("the thread waits", [&] { return thread_state(submission.thread) == 'S'; });
+  ASSERT_EQ(pthread_cancel(thread), 0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(calling_threads.are_all_outside(clock.now_ns() + ms, clock));
+  gate.open();
+  EXPECT_TRUE(close(ms));
   gate.open();
 }
 
