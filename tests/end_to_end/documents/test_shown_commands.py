@@ -90,7 +90,7 @@ def run_by(file):
 NOT_RUN = [
     (r"tools/test( .*)?", "this test is a part of it", check_script),
     (r"tools/release( .*)?", "tests/release runs it", check_script),
-    (r"tests/gpu/(run|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
+    (r"tests/gpu/(run|fire|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
     (r"(?:[A-Z_]+=\S+ )*meson test(?! -C build (--list|NAME)).*", "tools/test runs these tests", check_meson_test),
     (r"systemd-run .*", "begins a command", check_systemd_run),
     (r"go tool pprof( -http=: .*)?", "test_exports.py", run_by("test_exports.py")),
