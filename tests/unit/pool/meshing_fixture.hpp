@@ -55,6 +55,15 @@ class MeshingTest : public testing::Test {
       if (random() % count != 0) free(address);
     }
   }
+  // Frees all but every eighth of blocks of 1 MiB, so that one page of four has a block. Returns
+  // the number of blocks that are left, each in a page of its own.
+  std::uint64_t keep_one_of_eight_in_order() {
+    for (auto at = blocks.begin(); at != blocks.end();) {
+      const std::uint64_t address = (at++)->first;
+      if (address / MiB % 8 != 3) free(address);
+    }
+    return blocks.size();
+  }
   // Like keep_one_of(), but also keeps the first block of each run, so that no two runs fit
   // together as a whole. Blocks must begin where runs do.
   void keep_runs_apart(unsigned count) {

@@ -112,14 +112,7 @@ TEST_F(MeshingTest, more_than_is_needed_is_saved_in_the_last_pause_alone) {
 // Each run of four pages keeps a block in one of them.
 TEST_F(MeshingTest, pages_without_a_block_are_counted_and_go_back_although_their_run_is_in_use) {
   for (std::uint64_t i = 0; i < 300; ++i) ASSERT_NE(allocate(MiB), 0u);
-  std::uint64_t live_pages = 0;
-  for (auto at = blocks.begin(); at != blocks.end();) {
-    const std::uint64_t address = (at++)->first;
-    if (address / MiB % 8 == 3)
-      ++live_pages;
-    else
-      free(address);
-  }
+  const std::uint64_t live_pages = keep_one_of_eight_in_order();
   pool.give_back(real, no_device, UINT64_MAX);
   const ArenaCounts before = counts();
   EXPECT_GT(before.partly_idle_bytes, 100 * MiB);
@@ -134,14 +127,7 @@ TEST_F(MeshingTest, pages_without_a_block_are_counted_and_go_back_although_their
 TEST_F(MeshingTest, without_meshing_each_page_without_a_block_can_be_given_back) {
   pool.meshes_no_more();
   for (std::uint64_t i = 0; i < 300; ++i) ASSERT_NE(allocate(MiB), 0u);
-  std::uint64_t live_pages = 0;
-  for (auto at = blocks.begin(); at != blocks.end();) {
-    const std::uint64_t address = (at++)->first;
-    if (address / MiB % 8 == 3)
-      ++live_pages;
-    else
-      free(address);
-  }
+  const std::uint64_t live_pages = keep_one_of_eight_in_order();
   pool.give_back(real, no_device, UINT64_MAX);
   EXPECT_EQ(counts().partly_idle_bytes, 0u);
   EXPECT_EQ(taken(), live_pages * page);
