@@ -7,14 +7,20 @@ namespace cuwarden::pool {
 namespace {
 
 // An arena that grows maps a sixteenth of its size ahead, because mapping one page takes as long as
-// mapping many. At most 8 MiB are mapped ahead. For the first 8 MiB of every 512 MiB, pages are
-// mapped alone: on a full device, meshing can move other pages into such single pages.
-constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{8} << 20,
-                        alone_each_bytes = std::uint64_t{512} << 20;
+// mapping many. At most 16 MiB are mapped ahead: larger pieces make meshing slower (measured). Of
+// every 512 MiB, the first 8 MiB are mapped page by page, and the next 56 MiB in pieces of 8 MiB at
+// most: on a full device, meshing can move other pages into these without new memory.
+constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{16} << 20,
+                        small_pieces_each_bytes = std::uint64_t{512} << 20,
+                        single_pages_bytes = std::uint64_t{8} << 20,
+                        small_pieces_bytes = std::uint64_t{64} << 20,
+                        small_piece_bytes = std::uint64_t{8} << 20;
 
 std::uint64_t bytes_ahead(std::uint64_t held) {
-  if (held % alone_each_bytes < most_ahead_bytes) return 0;
-  return std::min(std::bit_floor(held / growth_share + 1), most_ahead_bytes);
+  const std::uint64_t at = held % small_pieces_each_bytes;
+  if (at < single_pages_bytes) return 0;
+  return std::min(std::bit_floor(held / growth_share + 1),
+                  at < small_pieces_bytes ? small_piece_bytes : most_ahead_bytes);
 }
 
 }  // namespace
@@ -92,10 +98,27 @@ bool Arena::map_run(const driver::RealDriver& real, std::uint64_t first, std::ui
 }
 
 void Arena::count_unused(const Run& run, int sign) noexcept {
+  if (is_evicted(run)) return;
   const std::uint64_t pages = run.is_shared ? 0 : run.count - run.pages_in_use;
   const std::uint64_t bytes = run.pages_in_use == 0 ? run.bytes() : pages * page_bytes;
   std::uint64_t& counted = run.pages_in_use == 0 ? counts_.idle_bytes : counts_.partly_idle_bytes;
   counted += sign > 0 ? bytes : -bytes;
+}
+
+bool Arena::map_again(const driver::RealDriver& real, std::uint64_t page, std::uint64_t bytes,
+                      CUmemGenericAllocationHandle handle) noexcept {
+  const std::uint64_t address = address_of(page);
+  if (real.cuMemMap(address, bytes, 0, handle, 0) != CUDA_SUCCESS) return false;
+  if (Peers::grant(real, address, bytes, device(), peers_.of(device())) == CUDA_SUCCESS)
+    return true;
+  real.cuMemUnmap(address, bytes);
+  return false;
+}
+
+void Arena::lose(Run& run) noexcept {
+  counts_.lost_bytes += run.bytes();
+  run.is_lost = true;
+  each_page(run, [&](std::uint64_t page) { packing_.withhold(address_of(page), page_bytes); });
 }
 
 // Unmaps the run and drops it; returns false if the driver refuses. A run of neighbours is
@@ -161,8 +184,9 @@ void Arena::unmap_unused_members(const driver::RealDriver& real) noexcept {
 // Removes the run's row and detaches its pages.
 void Arena::drop_run(Run& run, std::uint64_t unit) noexcept {
   const RunIndex gone = pages_[run.first].run;
-  counts_.held_bytes -= run.bytes();
+  if (!is_evicted(run)) counts_.held_bytes -= run.bytes();
   count_unused(run, -1);
+  if (gone == evicted_.run) evicted_ = {};
   std::uint64_t left = unit;
   bool are_used = false;
   each_page(run, [&](std::uint64_t page) {
@@ -316,7 +340,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;
-    const std::uint64_t bytes = run.bytes();
+    const std::uint64_t bytes = is_evicted(run) ? 0 : run.bytes();
     if (unmap_run(real, run)) given += bytes;
   }
   counts_.returned_bytes += given;
@@ -338,7 +362,8 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   pages_ = {};
   left_over_ = {};
   unused_members_ = 0;
-  whole_runs_ = {};
+  neighbours_plan_ = {};
+  evicted_ = {};
   runs_ = {};
   unused_runs_ = {};
   copy_kernel_ = {};

@@ -214,6 +214,7 @@ class Arena {
     // Number of pages that each move moves, and that each target has.
     std::uint32_t span = 1;
   };
+  class Eviction;
   class Meshing;
   class Passes;
 
@@ -244,6 +245,17 @@ class Arena {
   // nothing mapped, if the driver refuses. `now_ns` is the time on the ledger's clock.
   bool map_run(const driver::RealDriver&, std::uint64_t first, std::uint64_t count,
                std::uint64_t now_ns) noexcept;
+  // Maps the memory behind `handle` at the page with the index `page`, and grants access to it.
+  // `bytes`: the memory's size. Returns false, with nothing mapped, if the driver refuses.
+  bool map_again(const driver::RealDriver&, std::uint64_t page, std::uint64_t bytes,
+                 CUmemGenericAllocationHandle handle) noexcept;
+  // Enters the run as lost (Run::is_lost): counts its bytes, and withholds its free addresses. The
+  // parts for that were announced to Packing before.
+  void lose(Run&) noexcept;
+  // True if the run's blocks lie in host memory (class Eviction).
+  bool is_evicted(const Run& run) const noexcept {
+    return evicted_.is_on_host && &run == &runs_[evicted_.run - 1];
+  }
   // Returns the number of successive pages without memory, from the page with the index `first` on;
   // at most `limit`. Pages that have no entry in `pages_` are not counted.
   std::uint64_t pages_ahead(std::uint64_t first, std::uint64_t limit) const noexcept;
@@ -310,8 +322,8 @@ class Arena {
   // Gives the memory in `start_memory_` back to the driver. Returns its bytes, without those of
   // pages that the driver refuses to release.
   std::uint64_t release_start_memory(const driver::RealDriver&) noexcept;
-  // Has the driver make memory for `start_memory_`, which must be empty: four pages at most, and no
-  // more than `most_bytes`. Stops when the driver refuses. Returns the bytes made.
+  // Has the driver make memory for `start_memory_`, which must be empty: eight pages at most, and
+  // no more than `most_bytes`. Stops when the driver refuses. Returns the bytes made.
   std::uint64_t take_start_memory(const driver::RealDriver&, std::uint64_t most_bytes) noexcept;
 
   std::atomic<std::int32_t> device_{-1};
@@ -339,15 +351,22 @@ class Arena {
   std::uint64_t changes_ = 0;
   // Moves that the last plan of meshing has left over; no entries if there are none.
   LeftOver left_over_;
-  // The last plan of whole runs that would have saved too little: its gain (UINT64_MAX / 2: there
-  // was none), and the bytes that blocks took (Packing::taken_bytes()) and that the arena held.
+  // The last plan that moves pages with their neighbours and would have saved too little: its gain
+  // (UINT64_MAX / 2: there was none), and the bytes that blocks took (Packing::taken_bytes()) and
+  // that the arena held.
   struct {
     std::uint64_t taken_bytes = 0, held_bytes = 0, gain = UINT64_MAX / 2;
-  } whole_runs_;
+  } neighbours_plan_;
+  // The run that class Eviction has chosen (0: none), and whether its blocks lie in host memory
+  // now.
+  struct {
+    RunIndex run = 0;
+    bool is_on_host = false;
+  } evicted_;
   // The driver's handles of pages of memory that are mapped at no address; 0: no page. The next
   // mesh() gives them back first, so that the driver has memory for new pages. They count as held
-  // and idle. Four pages are the most that growth maps ahead (8 MiB).
-  std::array<CUmemGenericAllocationHandle, 4> start_memory_{};
+  // and idle. Eight pages are the most that growth maps ahead (16 MiB).
+  std::array<CUmemGenericAllocationHandle, 8> start_memory_{};
   // Number of members of shared runs that hold no block. Members that take new blocks (Run::host)
   // do not count.
   std::uint64_t unused_members_ = 0;

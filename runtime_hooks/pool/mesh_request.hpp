@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace cuwarden::pool {
 
@@ -21,9 +22,12 @@ struct MeshGoal {
   // given that memory back. A copy is then made before anything else, so that the driver takes the
   // memory while it is free.
   bool copies_need_memory = false;
+  // Most bytes of host memory to which blocks may move during a pause, so that the device has
+  // memory to begin with; 0: none.
+  std::uint64_t most_host_bytes = 0;
   // Most bytes of the saved memory that the arena keeps for the beginning of its next mesh(); 0:
-  // none. Only bytes beyond `needed_bytes` are kept, at most 8 MiB, and only if planned moves are
-  // left over.
+  // none. Only bytes beyond `needed_bytes` are kept, at most 16 MiB, and only if planned moves
+  // are left over.
   std::uint64_t kept_bytes = 0;
 };
 
@@ -45,6 +49,21 @@ class Pause {
 
  protected:
   ~Pause() = default;
+};
+
+// A pause that is the rest of one that has begun: begins once, and its end ends nothing.
+class RestOfPause final : public Pause {
+ public:
+  // `whole`, the pause that has begun, outlives the object.
+  explicit RestOfPause(Pause& whole) noexcept : whole_(whole) {}
+  bool begin() noexcept override { return !std::exchange(has_begun_, true); }
+  bool is_over() noexcept override { return whole_.is_over(); }
+  std::uint64_t end() noexcept override { return 0; }
+  std::uint64_t now_ns() noexcept override { return whole_.now_ns(); }
+
+ private:
+  Pause& whole_;
+  bool has_begun_ = false;
 };
 
 // Adds the time for which the object lives to a sum, by the clock of the pauses.

@@ -15,7 +15,10 @@ namespace cuwarden::serving {
 namespace {
 
 // Bytes that meshing keeps of what it saves, so that it has something to begin with the next time.
-constexpr std::uint64_t kept_for_next = std::uint64_t{8} << 20;
+constexpr std::uint64_t kept_for_next = std::uint64_t{16} << 20;
+// Most bytes of blocks that are moved to host memory during a pause: the largest pieces in which
+// the pool maps its memory.
+constexpr std::uint64_t most_evicted = std::uint64_t{16} << 20;
 // The most memory that the driver keeps free besides a request.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
@@ -137,13 +140,16 @@ RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Want
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
-  const bool any = parts_.device.mesh(parts_.real, here.device, pause,
-                                      {.least_bytes = least,
-                                       .needed_bytes = needed,
-                                       .enough_bytes = needed + ahead,
-                                       .verifies = settings_.mesh.verifies,
-                                       .copies_need_memory = wanted.has_given_back,
-                                       .kept_bytes = kept_for_next}) != 0;
+  const bool any =
+      parts_.device.mesh(
+          parts_.real, here.device, pause,
+          {.least_bytes = least,
+           .needed_bytes = needed,
+           .enough_bytes = needed + ahead,
+           .verifies = settings_.mesh.verifies,
+           .copies_need_memory = wanted.has_given_back,
+           .most_host_bytes = std::min(most_evicted, pool::host_memory_for_spilling(process_)),
+           .kept_bytes = kept_for_next}) != 0;
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, pause.vain_ns());
   if (any || pause.vain_ns() != 0) note_pool(here.device);

@@ -19,12 +19,13 @@ namespace cuwarden::pool {
 //
 // A pass has a span: the number of neighbouring pages that move together, and that a target has. A
 // call of the driver takes as long for several pages that are mapped in one piece as for one. So
-// runs whose memory has four pages are moved as a whole first, if enough of them fit together.
+// four neighbours move together first, if enough of them fit with four others.
 //
 // If one of the runs that are to share memory has as many pages of memory as the span, its memory
 // is the target. Otherwise the target is new memory. Moved in the order of the plan, no run needs
-// more new memory than it gives back, so a little free memory is enough. On a device without free
-// memory, only the memory of such runs can be a target.
+// more new memory than it gives back, so a little free memory is enough. A device without free
+// memory has some once a run was evicted to host memory (eviction.hpp). Otherwise only the memory
+// of such runs can be a target there.
 //
 // A run for which no new memory is made is copied before its addresses change: its blocks are
 // copied from its own addresses to those of the targets. Then its addresses are mapped to the
@@ -38,9 +39,9 @@ class Arena::Meshing {
  public:
   // The kind of plan for a pass of meshing: the memory that pages are to move to.
   enum class Plan : std::uint8_t {
-    // Runs whose memory has most_span pages move as a whole into the memory of other such runs. No
-    // new memory is made.
-    whole_runs,
+    // Neighbours, most_span of them, move together: into new memory, and into the memory of those
+    // runs of the arena that have as many pages. Moves runs of most_span pages, or of a multiple.
+    neighbours,
     // Pages move into new memory, and into the memory of those runs of the arena that have one page
     // of memory.
     into_new_memory,
@@ -56,19 +57,7 @@ class Arena::Meshing {
   // caller holds the arena's lock until the object is destroyed. May throw std::bad_alloc.
   //
   // `verifies`: true if each copy is compared with its original in the pause.
-  Meshing(Arena& arena, const driver::RealDriver& real, Plan plan, bool verifies)
-      : arena_(arena),
-        real_(real),
-        verifies_(verifies),
-        has_kernel_(arena.copy_kernel_.is_here(real)) {
-    planned_beside_bytes_ = arena.packing_.taken_bytes();
-    if (plan == Plan::whole_runs) span_ = most_span;
-    if (plan == Plan::whole_runs || plan == Plan::into_new_memory) find_moves();
-    if (plan == Plan::into_own_memory) find_moves_into_own();
-    if (plan == Plan::left_over) find_left_over();
-    if (plan != Plan::into_own_memory) drop_useless();
-    reserve();
-  }
+  Meshing(Arena& arena, const driver::RealDriver& real, Plan plan, bool verifies);
   // Frees the scratch addresses, and releases the old memory of runs and new memory without pages.
   // Pages that were moved keep their new memory.
   ~Meshing() {
@@ -83,7 +72,7 @@ class Arena::Meshing {
   std::uint64_t gain() const noexcept {
     std::uint64_t held = 0;
     for (const Candidate& candidate : candidates_) held += arena_.run(candidate.run).bytes();
-    return held - std::min(held, used_targets_ * span_ * page_bytes);
+    return held - std::min(held, used_targets_ * target_bytes());
   }
   // Reserves the scratch addresses at which the old memory of runs is mapped while their blocks are
   // copied. To be called once, before run(). Returns false if the driver refuses; true also if the
@@ -184,9 +173,14 @@ class Arena::Meshing {
     bool is_target = false;
   };
 
-  // True if the run (pages whose memory is mapped together) can be moved: it holds blocks, and none
-  // of its pages has lost its memory.
-  static bool may_move(const Run& run) noexcept { return run.pages_in_use != 0 && !run.is_lost; }
+  // Returns the bytes of a target's memory.
+  std::uint64_t target_bytes() const noexcept { return span_ * page_bytes; }
+  // True if the run (pages whose memory is mapped together) can be moved: it holds blocks, none of
+  // its pages has lost its memory, and it is not chosen to be evicted.
+  bool may_move(RunIndex index) const noexcept {
+    const Run& run = arena_.run(index);
+    return run.pages_in_use != 0 && !run.is_lost && index != arena_.evicted_.run;
+  }
   std::uint32_t take_steps(std::uint64_t page, PageSteps&) const;
   bool has_blocks(std::uint64_t page) const noexcept;
   bool add_candidate(RunIndex, std::vector<PageSteps>& pages, bool splits, std::size_t first_item);
@@ -263,7 +257,6 @@ class Arena::Meshing {
   // one of the candidate's.
   CUdeviceptr copied_from(const Candidate&, const Move&) const noexcept;
   CUdeviceptr copied_to(const Candidate&, const Move&) const noexcept;
-  bool map(std::uint64_t page, std::uint64_t bytes, CUmemGenericAllocationHandle) noexcept;
   // Maps the targets' memory at the addresses of the candidate's pages, which have none. Returns
   // false, with nothing mapped, if the driver refuses.
   bool map_targets(const Candidate&) noexcept;

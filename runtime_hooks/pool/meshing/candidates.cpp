@@ -22,10 +22,24 @@ constexpr int most_in_vain = 1000;
 // plan of all pages then saves more.
 constexpr std::uint64_t much_freed = 64;
 // On a full device, moves into existing memory end once they save so many bytes: from then on there
-// is room for moves into new memory. The largest runs that growth makes need an eighth of it.
+// is room for moves into new memory. The largest runs that growth makes need a quarter of it.
 constexpr std::uint64_t enough_to_begin = std::uint64_t{64} << 20;
 
 }  // namespace
+
+Arena::Meshing::Meshing(Arena& arena, const driver::RealDriver& real, Plan plan, bool verifies)
+    : arena_(arena),
+      real_(real),
+      verifies_(verifies),
+      has_kernel_(arena.copy_kernel_.is_here(real)) {
+  planned_beside_bytes_ = arena.packing_.taken_bytes();
+  if (plan == Plan::neighbours) span_ = most_span;
+  if (plan == Plan::neighbours || plan == Plan::into_new_memory) find_moves();
+  if (plan == Plan::into_own_memory) find_moves_into_own();
+  if (plan == Plan::left_over) find_left_over();
+  if (plan != Plan::into_own_memory) drop_useless();
+  reserve();
+}
 
 // Marks the steps of the page that blocks take. Returns their number.
 std::uint32_t Arena::Meshing::take_steps(std::uint64_t page, PageSteps& steps) const {
@@ -90,7 +104,7 @@ void Arena::Meshing::find_moves() {
   std::vector<RunIndex> in_parts;
   for (RunIndex index = 1; index <= arena_.runs_.size(); ++index) {
     const Run& run = arena_.run(index);
-    if (!may_move(run) || (span_ != 1 && run.span != span_)) continue;
+    if (!may_move(index) || run.span % span_ != 0) continue;
     if (run.is_shared && run.span > span_)
       in_parts.push_back(index);
     else
@@ -153,7 +167,7 @@ std::vector<Arena::Meshing::Own> Arena::Meshing::find_own() const {
   std::vector<Own> all;
   for (RunIndex index = 1; index <= arena_.runs_.size() && all.size() < most_own; ++index) {
     const Run& run = arena_.run(index);
-    if (!may_move(run) || run.bytes() != page_bytes) continue;
+    if (!may_move(index) || run.bytes() != page_bytes) continue;
     all.emplace_back().run = index;
     arena_.each_page(run, [&](std::uint64_t page) { take_steps(page, all.back().steps); });
     // A page that is almost full has room for hardly any other page.
@@ -202,8 +216,7 @@ void Arena::Meshing::find_moves_into_own() {
     const bool is_target =
         std::ranges::any_of(own, [&](const Own& one) { return one.run == index && one.is_target; });
     std::vector<PageSteps> items;
-    if (!may_move(arena_.run(index)) || is_target || !add_candidate(index, items, true, 0))
-      continue;
+    if (!may_move(index) || is_target || !add_candidate(index, items, true, 0)) continue;
     if (find_own_targets(candidates_.back(), items, own)) {
       gain += arena_.run(index).bytes();
       continue;
@@ -225,8 +238,7 @@ void Arena::Meshing::find_left_over() {
   span_ = left.span;
   planned_beside_bytes_ = left.taken_bytes;
   const auto is_as_planned = [&](RunIndex index) {
-    const Run& run = arena_.run(index);
-    return may_move(run) && run.filled_at <= left.made_at;
+    return may_move(index) && arena_.run(index).filled_at <= left.made_at;
   };
   // For each target, true if pages cannot move to it any more.
   std::vector<bool> fails(left.targets.size());

@@ -6,23 +6,10 @@
 
 namespace cuwarden::pool {
 
-// Maps the memory behind `handle` at the page's address and grants access to it. Returns false,
-// with nothing mapped, if the driver refuses.
-bool Arena::Meshing::map(std::uint64_t page, std::uint64_t bytes,
-                         CUmemGenericAllocationHandle handle) noexcept {
-  const std::uint64_t address = arena_.address_of(page);
-  if (real_.cuMemMap(address, bytes, 0, handle, 0) != CUDA_SUCCESS) return false;
-  if (Peers::grant(real_, address, bytes, arena_.device(), arena_.peers_.of(arena_.device())) ==
-      CUDA_SUCCESS)
-    return true;
-  real_.cuMemUnmap(address, bytes);
-  return false;
-}
-
 // Neighbours get access by one call.
 bool Arena::Meshing::map_targets(const Candidate& candidate) noexcept {
   const auto moves = std::span(moves_).subspan(candidate.first_move, candidate.moves);
-  const std::uint64_t bytes = span_ * page_bytes;
+  const std::uint64_t bytes = target_bytes();
   std::size_t mapped = 0, granted = 0;
   while (mapped < moves.size() &&
          real_.cuMemMap(arena_.address_of(moves[mapped].page), bytes, 0,
@@ -51,14 +38,9 @@ void Arena::Meshing::undo(Run& run, std::uint64_t unmapped_members,
   bool all = true;
   std::uint64_t at = 0;
   arena_.each_member(run, [&](std::uint64_t first) {
-    if (at++ < unmapped_members) all = map(first, run.bytes(), own) && all;
+    if (at++ < unmapped_members) all = arena_.map_again(real_, first, run.bytes(), own) && all;
   });
-  if (all) return;
-  arena_.counts_.lost_bytes += run.bytes();
-  run.is_lost = true;
-  arena_.each_page(run, [&](std::uint64_t page) {
-    arena_.packing_.withhold(arena_.address_of(page), page_bytes);
-  });
+  if (!all) arena_.lose(run);
 }
 
 bool Arena::Meshing::exchange(Candidate& candidate) noexcept {
@@ -78,8 +60,8 @@ bool Arena::Meshing::exchange(Candidate& candidate) noexcept {
 void Arena::Meshing::unmap_targets(Candidate& candidate) noexcept {
   for (const Move& move : std::span(moves_).subspan(candidate.first_move, candidate.moves)) {
     const std::uint64_t address = arena_.address_of(move.page);
-    if (real_.cuMemUnmap(address, span_ * page_bytes) != CUDA_SUCCESS)
-      real_.cuMemUnmap(address, span_ * page_bytes);
+    if (real_.cuMemUnmap(address, target_bytes()) != CUDA_SUCCESS)
+      real_.cuMemUnmap(address, target_bytes());
   }
   candidate.is_exchanged = false;
   candidate.is_unmapped = true;
@@ -105,7 +87,7 @@ void Arena::Meshing::join(const Move& move) noexcept {
       arena_.runs_.emplace_back();
       arena_.unused_runs_.push_back(static_cast<RunIndex>(arena_.runs_.size()));
     }
-    spare_bytes_ -= page_bytes;
+    spare_bytes_ -= target_bytes();
     target.run = arena_.unused_runs_.back();
     arena_.unused_runs_.pop_back();
     arena_.run(target.run) = {.span = span_, .is_shared = true, .host = move.page};

@@ -96,18 +96,18 @@ bool Arena::Meshing::make(Target& target) noexcept {
     return false;
   }
   if (is_full_) return false;
-  CUresult created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
+  CUresult created = real_.cuMemCreate(&target.handle, target_bytes(), &arena_.where_, 0);
   if (created != CUDA_SUCCESS && !old_.empty()) {
     release_old();
-    created = real_.cuMemCreate(&target.handle, page_bytes, &arena_.where_, 0);
+    created = real_.cuMemCreate(&target.handle, target_bytes(), &arena_.where_, 0);
   }
   if (created != CUDA_SUCCESS) {
     target.handle = 0;
     is_full_ = true;
     return false;
   }
-  arena_.counts_.held_bytes += page_bytes;
-  spare_bytes_ += page_bytes;
+  arena_.counts_.held_bytes += target_bytes();
+  spare_bytes_ += target_bytes();
   return true;
 }
 
@@ -120,8 +120,8 @@ bool Arena::Meshing::make_targets(const Candidate& candidate) noexcept {
 void Arena::Meshing::drop(Target& target) noexcept {
   real_.cuMemRelease(target.handle);
   target.handle = 0;
-  arena_.counts_.held_bytes -= page_bytes;
-  spare_bytes_ -= page_bytes;
+  arena_.counts_.held_bytes -= target_bytes();
+  spare_bytes_ -= target_bytes();
 }
 
 void Arena::Meshing::release_old() noexcept {

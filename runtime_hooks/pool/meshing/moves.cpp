@@ -93,7 +93,7 @@ void Arena::Meshing::prepare_ahead(std::uint64_t bytes, bool makes_targets) noex
     makes = makes && moves < most_made_ahead && make_targets(candidate);
     const std::uint64_t given = arena_.run(candidate.run).bytes();
     saved += given - std::min(given, makes ? arena_.counts_.held_bytes - held
-                                           : candidate.new_targets * page_bytes);
+                                           : candidate.new_targets * target_bytes());
     moves += candidate.moves * span_;
   }
 }

@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "runtime_hooks/pool/meshing/arena_meshing.hpp"
+#include "runtime_hooks/pool/meshing/eviction.hpp"
 
 namespace cuwarden::pool {
 namespace {
 
 // Most times that a plan of all pages is made for a request.
 constexpr int most_tries = 4;
-// A plan of whole runs is made again once blocks take a 64th less than at the last one that saved
+// A plan of neighbours is made again once blocks take a 64th less than at the last one that saved
 // too little, or the arena holds a 64th more.
 constexpr std::uint64_t much_changed = 64;
 
@@ -34,11 +35,12 @@ class Arena::Passes {
       // Moves that save too little are no reason to refuse the request: a plan of all pages
       // follows.
       const bool is_over = (!is_enough() && !arena_.left_over_.runs.empty() && move_left_over()) ||
-                           (!is_enough() && whole_runs_may_save() && move_whole_runs());
+                           (!is_enough() && neighbours_may_save() && move_neighbours());
       if (!is_over && !is_enough()) move_all();
     } catch (...) {
       if (gained_ == 0) throw;
     }
+    if (arena_.evicted_.is_on_host && !differs()) bring_back_evicted();
     if (!arena_.left_over_.runs.empty() && gained_ > goal_.needed_bytes && !differs())
       gained_ -=
           arena_.take_start_memory(real_, std::min(goal_.kept_bytes, gained_ - goal_.needed_bytes));
@@ -84,24 +86,26 @@ class Arena::Passes {
     meshing.keep_rest();
     return is_over;
   }
-  // Moves whole runs, if that saves enough. Returns true if no further pass may follow.
-  bool move_whole_runs() {
-    Pass pass(*this, Plan::whole_runs);
+  // Moves pages with their neighbours, if that saves enough. Returns true if no further pass may
+  // follow.
+  bool move_neighbours() {
+    Pass pass(*this, Plan::neighbours);
     Meshing& meshing = *pass;
     if (!saves_enough(meshing)) {
-      arena_.whole_runs_ = {.taken_bytes = arena_.packing_.taken_bytes(),
-                            .held_bytes = arena_.counts_.held_bytes,
-                            .gain = meshing.gain()};
+      arena_.neighbours_plan_ = {.taken_bytes = arena_.packing_.taken_bytes(),
+                                 .held_bytes = arena_.counts_.held_bytes,
+                                 .gain = meshing.gain()};
       return false;
     }
     const bool is_over = move(meshing) == Outcome::refused || meshing.was_stopped();
     meshing.keep_rest();
-    return is_over;
+    if (is_over || is_enough() || !meshing.lacked_room()) return is_over;
+    return move_beside_eviction() && !is_enough() && move_left_over();
   }
-  // True if a plan of whole runs may save what is needed. False if the last one could save too
+  // True if a plan of neighbours may save what is needed. False if the last one could save too
   // little, and not much has changed since.
-  bool whole_runs_may_save() const noexcept {
-    const auto [taken, held, gain] = arena_.whole_runs_;
+  bool neighbours_may_save() const noexcept {
+    const auto [taken, held, gain] = arena_.neighbours_plan_;
     return gained_ + gain >= goal_.needed_bytes ||
            arena_.packing_.taken_bytes() < taken - taken / much_changed ||
            arena_.counts_.held_bytes > held + held / much_changed;
@@ -113,6 +117,10 @@ class Arena::Passes {
       if (!move_into_new_memory(tries == 0 ? goal_.least_bytes : 0) || is_enough() || differs())
         return;
       const std::uint64_t before = gained_;
+      if (move_beside_eviction()) {
+        if (is_enough() || differs() || move_left_over()) return;
+        continue;
+      }
       Pass pass(*this, Plan::into_own_memory);
       Meshing& meshing = *pass;
       move(meshing);
@@ -129,6 +137,40 @@ class Arena::Passes {
     if (gained_ + meshing.gain() >= least) outcome = move(meshing);
     meshing.keep_rest();
     return outcome == Outcome::unmoved || (outcome == Outcome::moved && meshing.lacked_room());
+  }
+  // Evicts a run to host memory, so that there is room for new memory. Carries out moves that the
+  // last pass has left over, until they have saved as much as the run takes. Then brings the run
+  // back, in the same pause. Returns true if memory was saved.
+  bool move_beside_eviction() {
+    const std::uint64_t before = gained_;
+    if (copies_need_memory_ || arena_.left_over_.runs.empty()) return false;
+    Eviction eviction(arena_, real_, goal_.verifies);
+    {
+      const Timed timed(pause_, arena_.counts_.prepare_ns);
+      if (!eviction.prepare(goal_.most_host_bytes)) return false;
+    }
+    Pass pass(*this, Plan::left_over);
+    Meshing& meshing = *pass;
+    if (meshing.gain() != 0 && take_scratch(meshing) && pause_.begin()) {
+      RestOfPause rest(pause_);
+      if (eviction.evict()) {
+        gained_ += meshing.run(rest, eviction.bytes(), eviction.bytes());
+        if (!eviction.bring_back()) gained_ += eviction.bytes();
+      }
+      arena_.counts_.pause_ns += pause_.end();
+    }
+    meshing.keep_rest();
+    return gained_ > before;
+  }
+  // Brings the run back that an earlier call has left in host memory, if there is room for it.
+  void bring_back_evicted() noexcept {
+    Eviction eviction(arena_, real_, goal_.verifies);
+    if (!eviction.prepare_return() || gained_ < goal_.needed_bytes + eviction.bytes() ||
+        !pause_.begin())
+      return;
+    if (eviction.bring_back()) gained_ -= eviction.bytes();
+    arena_.counts_.pause_ns += pause_.end();
+    ++arena_.counts_.pauses;
   }
   bool saves_enough(const Meshing& meshing) const noexcept {
     return gained_ + meshing.gain() >= goal_.needed_bytes;

@@ -58,11 +58,19 @@ TEST_F(MeshingCallsTest, a_page_that_moves_to_new_memory_costs_a_map_and_parts_o
   expect_all_goes();
 }
 
-TEST_F(MeshingCallsTest, four_neighbours_that_move_together_cost_one_call_of_each_kind) {
+TEST_F(MeshingCallsTest, four_neighbours_that_move_together_cost_as_many_calls_as_one_page) {
   for (const std::uint64_t bytes : {4096u, 65536u}) {
     leave_some(300 * MiB, bytes);
     ASSERT_GE(mesh(48 * MiB), 48 * MiB);
-    expect_one_call_of_each_kind(static_cast<int>(48 * MiB / page / 4));
+    ASSERT_GE(pages(), static_cast<int>(48 * MiB / page));
+    const Driver::Calls calls = driver->calls;
+    const int moves = pages() / 4;
+    EXPECT_EQ(calls.copy, 0) << "no call for each copy";
+    // Pieces of eight pages are mapped a second time by one call.
+    EXPECT_LE(calls.map, moves + moves / 2 + 4);
+    EXPECT_LE(calls.set_access, moves + moves / 2 + 4);
+    EXPECT_LE(calls.unmap, moves + moves / 2 + 4);
+    EXPECT_LE(calls.create, moves / 2 + 4);
     EXPECT_TRUE(all_is_right());
     while (!blocks.empty()) free_one();
     pool.give_back(real, no_device, UINT64_MAX);

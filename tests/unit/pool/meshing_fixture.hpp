@@ -99,9 +99,13 @@ class MeshingTest : public testing::Test {
   std::uint64_t mesh(std::uint64_t needed = 1, int batches = INT32_MAX, int most_pauses = INT32_MAX,
                      std::uint64_t enough = 0, std::uint64_t for_next = 0) {
     FakePause pause(most_pauses, batches);
-    const std::uint64_t gained =
-        pool.mesh(real, DeviceOrdinal{0}, pause,
-                  {needed, needed, std::max(needed, enough), verifies, false, for_next});
+    const std::uint64_t gained = pool.mesh(real, DeviceOrdinal{0}, pause,
+                                           {.least_bytes = needed,
+                                            .needed_bytes = needed,
+                                            .enough_bytes = std::max(needed, enough),
+                                            .verifies = verifies,
+                                            .most_host_bytes = most_host_bytes,
+                                            .kept_bytes = for_next});
     pauses = pause.asked_for();
     return gained;
   }
@@ -139,7 +143,9 @@ class MeshingTest : public testing::Test {
   std::uint64_t last_number = 0;  // number that the last block was filled with
   int pauses = 0;                 // number of pauses that the last mesh() began
   bool verifies = false;          // true if mesh() compares each copy
-  std::mt19937_64 random{5};      // decides which blocks are freed, and sizes
+  // Most bytes of host memory to which mesh() may evict blocks.
+  std::uint64_t most_host_bytes = 0;
+  std::mt19937_64 random{5};  // decides which blocks are freed, and sizes
 };
 
 // Tests with blocks that are copied by a kernel, and by the driver's copies.

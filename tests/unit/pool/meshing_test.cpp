@@ -65,7 +65,7 @@ TEST_P(MeshingEitherWayTest, meshing_goes_on_in_the_next_pause_and_ends_without_
   EXPECT_LT(first, 128 * MiB) << "a batch of moves";
   EXPECT_EQ(counts().held_bytes, taken());
   EXPECT_TRUE(all_is_right());
-  EXPECT_GE(mesh(100 * MiB, 1), 100 * MiB);
+  EXPECT_GE(mesh(140 * MiB, 1), 140 * MiB);
   EXPECT_GE(pauses, 2);
   EXPECT_EQ(counts().pauses, static_cast<unsigned>(pauses + 1));
   EXPECT_EQ(counts().pause_ns, 10 * counts().pauses);

@@ -1,0 +1,135 @@
+// Meshing on a device without free memory, which begins by moving some blocks to host memory.
+#include "tests/unit/pool/meshing_fixture.hpp"
+
+namespace cuwarden::pool {
+namespace {
+
+class EvictionTest : public MeshingEitherWayTest {
+ protected:
+  // Fills the device with blocks of 64 KiB, and frees half of them by chance, but none of the first
+  // in each piece. Then others take the rest of the device.
+  void fill_and_free() {
+    for (int i = 0; i < 5600; ++i) ASSERT_NE(allocate(65536), 0u);
+    const std::uint64_t start = blocks.begin()->first;
+    keep_runs_apart(4);
+    // Frees the first blocks, where pages were mapped one by one.
+    while (!blocks.empty() && blocks.begin()->first < start + 80 * MiB) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    of_others = std::exchange(driver->free_bytes, 0);
+  }
+  // Returns the bytes of host memory that the pool has.
+  static std::uint64_t on_host() {
+    std::uint64_t sum = 0;
+    for (const auto& [handle, memory] : driver->handles) sum += memory.on_host ? memory.bytes : 0;
+    return sum;
+  }
+  // The bytes of the device that others have.
+  std::uint64_t of_others = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(copies, EvictionTest, testing::Bool(), &way_of_copies);
+
+TEST_P(EvictionTest, meshing_begins_by_moving_blocks_to_the_host_and_brings_them_back) {
+  fill_and_free();
+  const std::uint64_t before = counts().held_bytes;
+  EXPECT_EQ(mesh(), 0u) << "without host memory, nothing can begin";
+  most_host_bytes = 16 * MiB;
+  const std::uint64_t gained = mesh(40 * MiB);
+  EXPECT_GE(gained, 40 * MiB);
+  EXPECT_EQ(driver->free_bytes, gained);
+  EXPECT_EQ(counts().held_bytes, before - gained);
+  EXPECT_EQ(on_host(), 0u);
+  EXPECT_EQ(counts().pauses, static_cast<unsigned>(pauses))
+      << "both moves lie in a pause of others";
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
+TEST_P(EvictionTest, no_more_host_memory_is_taken_than_may_be) {
+  fill_and_free();
+  most_host_bytes = page - 1;
+  EXPECT_EQ(mesh(), 0u);
+  most_host_bytes = 16 * MiB;
+  driver->maps_host = false;
+  EXPECT_EQ(mesh(), 0u) << "devices that cannot map host memory";
+  EXPECT_EQ(pauses, 0);
+  driver->maps_host = true;
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
+// Others take the memory that the driver has got back.
+TEST_P(EvictionTest, blocks_stay_in_host_memory_until_there_is_room_again) {
+  fill_and_free();
+  most_host_bytes = 16 * MiB;
+  driver->largest_handle = page;
+  const std::uint64_t before = counts().held_bytes, gained = mesh(8 * MiB);
+  EXPECT_GE(gained, 8 * MiB);
+  EXPECT_EQ(counts().held_bytes, before - gained);
+  EXPECT_EQ(driver->free_bytes, gained);
+  EXPECT_GT(on_host(), 0u);
+  EXPECT_TRUE(all_is_right());
+  // Blocks come and go in host memory, too.
+  keep_one_of(2);
+  EXPECT_TRUE(all_is_right());
+  EXPECT_GE(counts().held_bytes + on_host(), counts().live_bytes);
+  driver->largest_handle = UINT64_MAX;
+  EXPECT_GT(mesh(4 * MiB, INT32_MAX, INT32_MAX, UINT64_MAX / 2), 0u);
+  EXPECT_EQ(on_host(), 0u);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
+TEST_P(EvictionTest, blocks_in_host_memory_are_freed_like_others) {
+  fill_and_free();
+  most_host_bytes = 16 * MiB;
+  driver->largest_handle = page;
+  EXPECT_GT(mesh(8 * MiB), 0u);
+  ASSERT_GT(on_host(), 0u);
+  driver->largest_handle = UINT64_MAX;
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
+TEST_P(EvictionTest, a_failure_of_any_call_leaves_all_blocks_intact) {
+  int failed = 0;
+  for (int calls = 0; calls < 70; ++calls) {
+    fill_and_free();
+    most_host_bytes = 16 * MiB;
+    driver->fail_after = calls;
+    mesh(30 * MiB);
+    ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
+    failed += driver->fail_after < 0;
+    driver->fail_after = -1;
+    driver->free_bytes += of_others;
+    ASSERT_TRUE(all_is_right()) << calls;
+    ASSERT_EQ(counts().held_bytes, taken()) << calls;
+    ASSERT_EQ(counts().lost_bytes, 0u);
+    ASSERT_EQ(driver->reservations.size(), 1u);
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    ASSERT_EQ(taken(), 0u) << calls;
+    ASSERT_EQ(on_host(), 0u) << calls;
+  }
+  EXPECT_GT(failed, 60);
+  expect_all_goes();
+}
+
+TEST_P(EvictionTest, a_wrong_copy_is_noticed_and_leaves_blocks_in_device_memory) {
+  fill_and_free();
+  verifies = true;
+  most_host_bytes = 16 * MiB;
+  driver->copies_are_wrong = true;
+  EXPECT_EQ(mesh(8 * MiB), 0u);
+  driver->copies_are_wrong = false;
+  EXPECT_EQ(counts().differing_bytes, page);
+  EXPECT_EQ(on_host(), 0u);
+  EXPECT_TRUE(all_is_right());
+  driver->free_bytes += of_others;
+  expect_all_goes();
+}
+
+}  // namespace
+}  // namespace cuwarden::pool
