@@ -51,7 +51,8 @@ class Pause {
   ~Pause() = default;
 };
 
-// A pause that is the rest of one that has begun: begins once, and its end ends nothing.
+// A pause that is the rest of one that has begun: begins once, and its end ends nothing. It has no
+// clock, because no time in it lies outside of pauses.
 class RestOfPause final : public Pause {
  public:
   // `whole`, the pause that has begun, outlives the object.
@@ -59,7 +60,6 @@ class RestOfPause final : public Pause {
   bool begin() noexcept override { return !std::exchange(has_begun_, true); }
   bool is_over() noexcept override { return whole_.is_over(); }
   std::uint64_t end() noexcept override { return 0; }
-  std::uint64_t now_ns() noexcept override { return whole_.now_ns(); }
 
  private:
   Pause& whole_;

@@ -19,6 +19,8 @@ constexpr std::uint64_t kept_for_next = std::uint64_t{16} << 20;
 // Most bytes of blocks that are moved to host memory during a pause: the largest pieces in which
 // the pool maps its memory.
 constexpr std::uint64_t most_evicted = std::uint64_t{16} << 20;
+// Nanoseconds between two looks for unused pages that were mapped in one piece with used ones.
+constexpr std::uint64_t looks_each_ns = 1'000'000'000;
 // The most memory that the driver keeps free besides a request.
 constexpr std::uint64_t driver_share = std::uint64_t{16} << 20;
 using ledger::RungOutcome;
@@ -153,14 +155,55 @@ RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Want
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, pause.vain_ns());
   if (any || pause.vain_ns() != 0) note_pool(here.device);
-  const pool::ArenaCounts counts = parts_.device.counts(here.device);
-  if (counts.lost_bytes != 0 && !has_driver_ended(parts_.real))
-    notices_.tell_once(Notice::lost, here.device, counts.lost_bytes);
-  if (counts.differing_bytes != 0)
-    notices_.tell_once(Notice::contents_differ, here.device, counts.differing_bytes);
-  if (counts.unshared_bytes != 0)
-    notices_.tell_once(Notice::memory_not_shared, here.device, counts.unshared_bytes);
+  tell_of_moves(here.device);
   return any ? RungOutcome::served : pause.outcome();
+}
+
+void ServingPools::tell_of_moves(DeviceOrdinal device) noexcept {
+  const pool::ArenaCounts counts = parts_.device.counts(device);
+  if (counts.lost_bytes != 0 && !has_driver_ended(parts_.real))
+    notices_.tell_once(Notice::lost, device, counts.lost_bytes);
+  if (counts.differing_bytes != 0)
+    notices_.tell_once(Notice::contents_differ, device, counts.differing_bytes);
+  if (counts.unshared_bytes != 0)
+    notices_.tell_once(Notice::memory_not_shared, device, counts.unshared_bytes);
+}
+
+// While the device has more free memory than lies unused, no process lacks it, and the program is
+// not paused for it.
+void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
+  constexpr std::uint64_t longest_pause_ns = 20'000'000, rest_times = 100;
+  constexpr std::uint64_t small = std::uint64_t{64} << 20, small_share = 50;
+  const tracking::CurrentContext here = parts_.queries.current_unguarded();
+  const std::uint64_t unused = parts_.device.counts(here.device).partly_idle_bytes;
+  if (unused <= small || is_ending_.load(std::memory_order_relaxed) || !can_mesh()) return;
+  const auto reading = driver::read_current_device(parts_.real);
+  if (!reading || unused <= reading->total_bytes / small_share || unused <= reading->free_bytes ||
+      parts_.captures.any() || mesh_obstacle())
+    return;
+  const std::uint64_t begun = clock_.now_ns();
+  if (begun < mesh_not_before_ns_.load(std::memory_order_relaxed)) return;
+  std::uint64_t left_ns = longest_pause_ns;
+  MeshPause pause(*this, here.context, left_ns);
+  parts_.device.mesh(parts_.real, here.device, pause,
+                     {.least_bytes = small,
+                      .needed_bytes = unused,
+                      .enough_bytes = unused,
+                      .verifies = settings_.mesh.verifies});
+  parts_.device.was_paused(here.device, pause.vain_ns());
+  note_pool(here.device);
+  tell_of_moves(here.device);
+  release_not_before_ns_.store(
+      now_ns + std::max(looks_each_ns, rest_times * (clock_.now_ns() - begun)),
+      std::memory_order_relaxed);
+}
+
+void ServingPools::release_unused_of_pieces() noexcept {
+  const std::uint64_t now = parts_.ledger.time.recently_ns();
+  std::uint64_t not_before = release_not_before_ns_.load(std::memory_order_relaxed);
+  if (now >= not_before && release_not_before_ns_.compare_exchange_strong(
+                               not_before, now + looks_each_ns, std::memory_order_relaxed))
+    release_unused_of_pieces_now(now);
 }
 
 }  // namespace cuwarden::serving

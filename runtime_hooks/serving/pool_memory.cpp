@@ -14,6 +14,9 @@ struct PoolMemoryAccess {
   static Pools& parts(ServingPools& pools) noexcept { return pools.parts_; }
   static void free_deferred(ServingPools& pools) noexcept { pools.free_deferred(); }
   static void unlock_idle(ServingPools& pools) noexcept { pools.unlock_idle(); }
+  static void release_unused_of_pieces(ServingPools& pools) noexcept {
+    pools.release_unused_of_pieces();
+  }
 };
 
 namespace {
@@ -170,7 +173,10 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
   pool::Arena* const arena = pools.device.owner(address);
   const CUresult result = arena != nullptr ? free_block(pools, real, *arena, address)
                                            : free_range(pools, real, address, used_in);
-  if (is_gone(result)) PoolMemoryAccess::free_deferred(serving);
+  if (is_gone(result)) {
+    PoolMemoryAccess::free_deferred(serving);
+    PoolMemoryAccess::release_unused_of_pieces(serving);
+  }
   return result;
 }
 

@@ -321,6 +321,16 @@ class ServingPools final : public tracking::ReadingListener {
   // least and if possible. Returns `served` if any memory was saved.
   ledger::RungOutcome move_memory(const tracking::CurrentContext&, Wanted, std::uint64_t least,
                                   std::uint64_t needed, std::uint64_t& pause_left_ns) noexcept;
+  // Tells the user once of each thing that went wrong when memory of the device was moved.
+  void tell_of_moves(DeviceOrdinal) noexcept;
+  // Gives unused pages back to the device that were mapped in one piece with used ones, by moving
+  // the blocks of these. Does so only if more lies unused in that way than 64 MiB, than a fiftieth
+  // of the device's memory, and than the device has free. Looks once a second at most. Pauses the
+  // program for 20 ms at most, and for a hundredth of the time. To be called by a thread that has
+  // freed memory of the pool, and that holds no lock.
+  void release_unused_of_pieces() noexcept;
+  // Does the work of release_unused_of_pieces(). `now_ns`: the time on the ledger's clock.
+  void release_unused_of_pieces_now(std::uint64_t now_ns) noexcept;
   // Describes the memory that spilling would give to the request (`Allocation`): size, device,
   // context, kind and memory pool, without an address. Null for a request in stream order whose
   // context, stream or memory pool does not allow host memory. Does not look at the settings.
@@ -344,6 +354,9 @@ class ServingPools final : public tracking::ReadingListener {
   // Time of clock_, in nanoseconds, before which mesh() does not pause the program, because the
   // last pause was in vain. 0: mesh() may pause it at any time.
   std::atomic<std::uint64_t> mesh_not_before_ns_{0};
+  // Time on the ledger's clock, in nanoseconds, before which release_unused_of_pieces() does
+  // nothing.
+  std::atomic<std::uint64_t> release_not_before_ns_{0};
   // Requests that the pool has served since note_pool_now_and_then() last wrote the pool's figures
   // to the ledger; at most 15.
   std::atomic<std::uint32_t> calls_since_noted_{0};

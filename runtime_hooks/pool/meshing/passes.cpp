@@ -14,6 +14,9 @@ constexpr int most_tries = 4;
 // A plan of neighbours is made again once blocks take a 64th less than at the last one that saved
 // too little, or the arena holds a 64th more.
 constexpr std::uint64_t much_changed = 64;
+// Most bytes that are saved in the pause in which a run is evicted, besides those of the run. More
+// is saved in later pauses, for which memory is prepared before they begin.
+constexpr std::uint64_t little_bytes = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -139,8 +142,8 @@ class Arena::Passes {
     return outcome == Outcome::unmoved || (outcome == Outcome::moved && meshing.lacked_room());
   }
   // Evicts a run to host memory, so that there is room for new memory. Carries out moves that the
-  // last pass has left over, until they have saved as much as the run takes. Then brings the run
-  // back, in the same pause. Returns true if memory was saved.
+  // last pass has left over, until they have saved as much as the run takes, and what is needed if
+  // that is little. Then brings the run back, in the same pause. Returns true if memory was saved.
   bool move_beside_eviction() {
     const std::uint64_t before = gained_;
     if (copies_need_memory_ || arena_.left_over_.runs.empty()) return false;
@@ -154,7 +157,9 @@ class Arena::Passes {
     if (meshing.gain() != 0 && take_scratch(meshing) && pause_.begin()) {
       RestOfPause rest(pause_);
       if (eviction.evict()) {
-        gained_ += meshing.run(rest, eviction.bytes(), eviction.bytes());
+        const std::uint64_t lacks = goal_.needed_bytes - gained_;
+        const std::uint64_t amount = eviction.bytes() + (lacks <= little_bytes ? lacks : 0);
+        gained_ += meshing.run(rest, amount, amount);
         if (!eviction.bring_back()) gained_ += eviction.bytes();
       }
       arena_.counts_.pause_ns += pause_.end();

@@ -18,6 +18,14 @@ inline void let_time_pass(std::int64_t milliseconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
 }
 
+// From now on, each reading of the shim's clock takes `nanoseconds` by that clock, if
+// driven_clock.cpp is preloaded. Otherwise does nothing.
+inline void let_readings_take(std::int64_t nanoseconds) {
+  using Set = void (*)(std::int64_t nanoseconds);
+  if (void* const found = dlsym(RTLD_DEFAULT, "set_driven_reading"))
+    reinterpret_cast<Set>(found)(nanoseconds);
+}
+
 // Returns the present time by the shim's clock, in nanoseconds since an arbitrary moment: that of
 // driven_clock.cpp if it is preloaded, otherwise that of std::chrono::steady_clock.
 inline std::int64_t present_time_ns() {

@@ -95,12 +95,11 @@ def test_a_pause_that_may_come_to_its_end_first_leaves_all_bytes_right(workspace
     account_adds_up(run.report)
 
 
-@pytest.mark.parametrize("reading_ms, least_ms, most_ms", [("0.2", 0, 50), ("20", 85, 400)])
-def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, least_ms, most_ms):
+@pytest.mark.parametrize("reading_us, least_ms, most_ms", [(200, 0, 50), (20_000, 85, 400)])
+def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_us, least_ms, most_ms):
     """A pause lasts 50 ms at most. By the clock that is preloaded, each reading takes some time."""
-    reading_ns = str(int(float(reading_ms) * 1e6))
-    env = pooled(CUWARDEN_MESH_PAUSE="10s", DRIVEN_CLOCK_READING_NS=reading_ns)
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
+    command = [program("meshed"), "threads=0", "rounds=1", "blocks=2000", f"reading_us={reading_us}"]
+    run = workspace.run(command, pooled(CUWARDEN_MESH_PAUSE="10s"), preload=DRIVEN)
     assert run.returncode == 0, run.stdout
     assert (run.last_line["wrong"], run.last_line["served"]) == (0, 1)
     assert run.report["pool"]["meshed_pages"] > 50
@@ -110,8 +109,8 @@ def test_memory_is_moved_in_as_many_pauses_as_are_needed(workspace, reading_ms, 
 
 
 def test_the_pauses_for_a_request_last_no_longer_than_the_setting_in_all(workspace):
-    env = pooled(CUWARDEN_MESH_PAUSE="60ms", DRIVEN_CLOCK_READING_NS="14000000")
-    run = workspace.run([program("meshed"), "threads=0", "rounds=1", "blocks=2000"], env, preload=DRIVEN)
+    command = [program("meshed"), "threads=0", "rounds=1", "blocks=2000", "reading_us=14000"]
+    run = workspace.run(command, pooled(CUWARDEN_MESH_PAUSE="60ms"), preload=DRIVEN)
     assert run.last_line["wrong"] == 0
     # A pause ends a reading late.
     assert 0 < run.report["pool"]["mesh_pause_ns"] < 90_000_000
@@ -217,3 +216,23 @@ def test_meshable_memory_counts_as_free_only_if_the_user_wants_that(workspace):
     assert shown["on"] < 0.1 * freed
     # The program can have all that is shown.
     assert 0.7 * freed < shown["on:visible"] <= had + 32 * MIB
+
+
+def test_unused_pages_of_pieces_go_back_without_a_refusal_once_the_device_is_short_of_memory(workspace):
+    run = workspace.run([program("unused_pages"), 0], pooled(), preload=DRIVEN)
+    assert run.returncode == 0, run.stderr
+    assert run.last_line["lost"] == 0
+    assert run.report["incidents"] == []
+    pool = run.report["pool"]
+    assert pool["mesh_recovered_bytes"] > run.last_line["blocks"] * MIB // 2
+    assert pool["mesh_pauses"] == 1
+    account_adds_up(run.report)
+
+
+@pytest.mark.parametrize(("keep_mib", "env"), [(2000, {}), (0, {"CUWARDEN_MESH": "off"})], ids=["much_is_free", "off"])
+def test_nothing_is_moved_without_a_refusal(workspace, keep_mib, env):
+    """Either the device has more free memory than lies unused in pieces, or no memory is mapped in pieces."""
+    run = workspace.run([program("unused_pages"), keep_mib], pooled(**env), preload=DRIVEN)
+    assert run.returncode == 0, run.stderr
+    assert run.last_line["lost"] == 0
+    assert run.report["pool"]["mesh_pauses"] == 0

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
 std::atomic<std::int64_t> now_ns{0};
-std::int64_t reading_ns = 1000;
+std::atomic<std::int64_t> reading_ns{1000};
 
 int time_of(clockid_t clock, timespec* time) {
   if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE)
@@ -45,6 +45,8 @@ int sleep_on(clockid_t, int, const timespec* length, timespec*) {
 
 // Lets that many nanoseconds pass for the shim; see let_time_pass().
 extern "C" void pass_driven_time(std::int64_t nanoseconds) { now_ns.fetch_add(nanoseconds); }
+// From now on, a reading takes that many nanoseconds; see let_readings_take().
+extern "C" void set_driven_reading(std::int64_t nanoseconds) { reading_ns = nanoseconds; }
 // Returns the driven clock's time in nanoseconds; see present_time_ns().
 extern "C" std::int64_t driven_time_ns() { return now_ns; }
 // Reads the driven clock as clock_gettime() does, for driven_device.cpp.

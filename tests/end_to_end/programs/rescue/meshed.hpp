@@ -9,9 +9,10 @@
 // many blocks are allocated as the device takes, and nothing is free when some are freed. handle=1:
 // a dma-buf of a block is made. captures=1: another thread captures a stream all the time. makes=1:
 // another thread makes, uses and destroys streams, events, modules and captured graphs all the
-// time. seconds=S: the rounds go on for so long. The last line, as JSON, says how many requests
-// were served, how many bytes were wrong, how often objects were made, and how many captures
-// failed.
+// time. seconds=S: the rounds go on for so long. reading_us=N: during the request, each reading of
+// the shim's clock takes N us by that clock, if it is driven. The last line, as JSON, says how many
+// requests were served, how many bytes were wrong, how often objects were made, and how many
+// captures failed.
 #pragma once
 
 #include <cuda.h>
@@ -31,6 +32,7 @@
 
 #include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/device_memory.hpp"
+#include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/require.hpp"
 #include "tests/end_to_end/programs/rescue/made_and_destroyed.hpp"
 
@@ -160,7 +162,10 @@ int run(int argc, char** argv) {
                          [&] { return count == 0 || worked_there >= 30; });
     void* large = nullptr;
     const std::size_t asked = given_up / 100 * options["ask"];
+    if (options["reading_us"] != 0)
+      let_readings_take(static_cast<std::int64_t>(options["reading_us"]) * 1000);
     const cudaError_t result = cudaMalloc(&large, asked);
+    if (options["reading_us"] != 0) let_readings_take(1000);
     std::printf("round %zu: %s\n", rounds, cudaGetErrorName(result));
     served += result == cudaSuccess;
     cudaGetLastError();  // or the next who asks for it takes a refusal for its own error
