@@ -172,3 +172,22 @@ def test_the_pool_serves_and_gives_back_over_time(workspace, situation):
         # serve.
         assert pool["served_count"] in (0, run.last_line["later"])
     account_adds_up(run.report)
+
+
+def test_half_full_pages_are_meshed_on_a_full_device(workspace):
+    """Few pages fit together, and there is no memory to begin with but that of blocks that are evicted."""
+    half_of_64_kib = [PROGRAMS / "recovery", 64 << 10, 64 << 10, 50, 4 << 30, 32 * MIB]
+    plain = workspace.run(half_of_64_kib, shim=False)
+    run = workspace.run(half_of_64_kib, pooled())
+    assert plain.last_line["had_again_bytes"] == 0
+    assert run.last_line["damaged"] == 0
+    assert run.last_line["had_again_bytes"] > 0
+    account_adds_up(run.report)
+
+
+def test_unused_pages_of_pieces_go_back_without_a_refusal_once_the_device_is_short_of_memory(workspace):
+    run = workspace.run([PROGRAMS / "unused_pages", 0], pooled())
+    assert run.last_line["lost"] == 0
+    assert run.report["incidents"] == []
+    assert run.report["pool"]["mesh_recovered_bytes"] > 0
+    account_adds_up(run.report)

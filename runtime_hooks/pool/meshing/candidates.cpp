@@ -95,8 +95,9 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& pages
   return true;
 }
 
-// Plans moves of all candidates. If runs are to move as a whole, only those of the span are
-// candidates, and the memory of one run of each target becomes the target.
+// Plans moves of all candidates. If neighbours are to move together, only runs that have a multiple
+// of the span's pages are candidates. If a run of a target has just the span, its memory becomes
+// the target.
 void Arena::Meshing::find_moves() {
   const ArenaCounts& counts = arena_.counts_;
   std::vector<PageSteps> pages;

@@ -15,7 +15,7 @@ constexpr int most_tries = 4;
 // too little, or the arena holds a 64th more.
 constexpr std::uint64_t much_changed = 64;
 // Most bytes that are saved in the pause in which a run is evicted, besides those of the run. More
-// is saved in later pauses, for which memory is prepared before they begin.
+// is saved in later pauses: memory is prepared before these begin.
 constexpr std::uint64_t little_bytes = std::uint64_t{64} << 20;
 
 }  // namespace

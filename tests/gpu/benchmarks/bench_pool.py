@@ -18,6 +18,7 @@ WAYS = {
     "page": 5000,
     "pinned": 1000,
     "pinned_mib": 1000,
+    "fill_quarter": 16000,
     "fill_mib": 4000,
     "fill_tile": 2000,
     "fill_pinned": 1000,

@@ -1,8 +1,8 @@
 // pool_pairs WAY STEPS: measures an allocation and its free. The last line is the median over the
 // steps, in ns. WAY: small (4 KiB), tile (3 MiB), page (2 MiB), page_alone (2 MiB, while nothing
-// else is allocated), pinned (4 KiB of host memory), pinned_mib (1 MiB), fill_mib, fill_tile and
-// fill_pinned (many held at a time: each step is one of them, and all are freed in the order of
-// their allocation).
+// else is allocated), pinned (4 KiB of host memory), pinned_mib (1 MiB), fill_quarter (256 KiB),
+// fill_mib, fill_tile and fill_pinned (many held at a time: each step is one of them, and all are
+// freed in the order of their allocation).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -90,6 +90,9 @@ int main(int argc, char** argv) {
     one_by_one(
         argv[1], steps, [] { return host(MiB); }, free_host);
   // There is only one round, which starts without any memory to reuse.
+  if (is("fill_quarter"))
+    many(
+        argv[1], steps, 1, [] { return device(256 * KiB); }, free_device);
   if (is("fill_mib"))
     many(
         argv[1], steps, 1, [] { return device(MiB); }, free_device);
