@@ -47,7 +47,7 @@ test('a hundred thousand stacks make a small page that can be searched', { skip 
   });
 });
 
-test('the page of a report with the longest timeline has a canvas for each device and one for all', async (context) => {
+test('the page of a report with the longest timeline has a canvas for each device and one for the host', async (context) => {
   // A report has at most 64 series: here those of eight kinds on each of eight devices.
   const kinds = ['device', 'stream_ordered', 'vmm', 'array', 'graph', 'imported', 'managed', 'framework_block'];
   const file = exported('timeline', longTimeline(from, 64, kinds));
