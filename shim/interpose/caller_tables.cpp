@@ -10,8 +10,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "runtime_hooks/core/clock.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
-#include "runtime_hooks/core/futex_wait.hpp"
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/binding.hpp"
 #include "shim/interpose/driver_table.hpp"
@@ -188,6 +188,20 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   return reinterpret_cast<int (*)(int*)>(get_version);
 }
 
+// Returns the entry for all callers without one, if the calling thread is to fill it; null once it
+// is filled. Waits while another thread fills it. A forked child does not have that thread, and a
+// signal handler may have interrupted it. So after a second the calling thread fills the entry,
+// too: both store the same functions.
+Caller* elsewhere_to_fill() {
+  const std::uint64_t deadline_ns = now_ns() + 1'000'000'000;
+  for (;;) {
+    const std::uint32_t state = elsewhere.state.load(std::memory_order_acquire);
+    if (state == Caller::ready || state == Caller::retired) return nullptr;
+    if (take(elsewhere) || now_ns() >= deadline_ns) return &elsewhere;
+    system_clock.wait_ns(elsewhere.state, state, 1'000'000);
+  }
+}
+
 // Several threads may resolve one caller at once. The table then has it twice, which is harmless.
 const Caller* resolve(std::uintptr_t address) {
   struct Task {
@@ -196,14 +210,8 @@ const Caller* resolve(std::uintptr_t address) {
     int (*get_version)(int*);
   } task{free_slot(), address, nullptr};
   if (task.slot == nullptr) {
-    for (;;) {
-      const std::uint32_t state = elsewhere.state.load(std::memory_order_acquire);
-      if (state == Caller::ready || state == Caller::retired) return &elsewhere;
-      if (take(elsewhere)) break;
-      constexpr timespec a_millisecond{.tv_sec = 0, .tv_nsec = 1'000'000};
-      futex_wait(elsewhere.state, state, &a_millisecond);
-    }
-    task.slot = &elsewhere;
+    task.slot = elsewhere_to_fill();
+    if (task.slot == nullptr) return &elsewhere;
     task.address = 0;
   }
   const auto fill = [](void* argument) {
