@@ -128,7 +128,8 @@ hooks::Session* Process::start() noexcept {
   // inherited from its own: an inherited one is about threads that the child does not have.
   memory_.mark();
   for (;;) {
-    if (!memory_.is_ours()) memory_.take_over([] { the_process.begin_anew(); });
+    if (!memory_.is_ours() && !memory_.take_over(system_clock, [] { the_process.begin_anew(); }))
+      return nullptr;
     State state = state_.load(std::memory_order_acquire);
     if (state == State::off || state == State::stopped) return nullptr;
     if (state == State::recording) return session_;

@@ -39,26 +39,35 @@ void MemoryOwner::mark() noexcept {
   void* memory = make_wiped_page(sizeof(Page));
   if (memory == nullptr) return;
   const int self = getpid();
-  auto* const page =
-      new (memory) Page{State::ours, self, false, self == first_process ? pid_namespace() : 0};
+  auto* const page = new (memory)
+      Page{State::ours, self, false, false, self == first_process ? pid_namespace() : 0};
   if (!page_.compare_exchange_strong(present, page, std::memory_order_acq_rel))
     munmap(memory, sizeof(Page));
 }
 
-void MemoryOwner::take_over(void (*begin_anew)()) noexcept {
+bool MemoryOwner::take_over(Clock& clock, void (*begin_anew)()) noexcept {
+  constexpr std::uint64_t longest_ns = 10'000'000'000;
   Page* const page = page_.load(std::memory_order_acquire);
-  if (page == nullptr) return;
-  State found = State::wiped;
+  if (page == nullptr) return true;
+  std::uint32_t found = State::wiped;
   if (!page->state.compare_exchange_strong(found, State::being_taken_over)) {
-    while (page->state.load(std::memory_order_acquire) == State::being_taken_over)
-      futex_wait(page->state, State::being_taken_over);
-    return;
+    const std::uint64_t deadline_ns = clock.now_ns() + longest_ns;
+    while (page->state.load(std::memory_order_acquire) == State::being_taken_over) {
+      if (page->is_slow.load(std::memory_order_relaxed)) return false;
+      const std::uint64_t time_ns = clock.now_ns();
+      if (time_ns >= deadline_ns)
+        page->is_slow.store(true, std::memory_order_relaxed);
+      else
+        clock.wait_ns(page->state, State::being_taken_over, deadline_ns - time_ns);
+    }
+    return true;
   }
   page->owner.store(getpid(), std::memory_order_relaxed);
   page->is_guess.store(true, std::memory_order_relaxed);
   begin_anew();
   page->state.store(State::ours, std::memory_order_release);
   futex_wake_all(page->state);
+  return true;
 }
 
 int MemoryOwner::owner() const noexcept {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime_hooks/core/clock.hpp"
+
 namespace cuwarden::shim {
 
 // Tells if the calling process owns the memory that it runs in. A child of vfork does not, since it
@@ -32,9 +34,11 @@ class MemoryOwner {
   }
   // Makes a forked child the owner of its memory, so that is_ours() becomes true. Calls
   // `begin_anew`, which must forget what the parent recorded. If several threads call at once, one
-  // does the work and the others wait for it. Does nothing if is_marked() is false, or if is_ours()
-  // is true already.
-  void take_over(void (*begin_anew)()) noexcept;
+  // does the work and the others wait for it, by `clock`, for ten seconds at most. Does nothing if
+  // is_marked() is false, or if is_ours() is true already. Returns false if the thread that does
+  // the work has not finished in time. It may have ended in the middle, as a process does that
+  // shares the memory. Later callers then do not wait again.
+  bool take_over(Clock& clock, void (*begin_anew)()) noexcept;
 
   // Returns the pid of the process that owns the memory that the caller runs in. In a child of
   // vfork, that is its parent. 0 if mark() has not succeeded, and in a forked child before
@@ -48,12 +52,12 @@ class MemoryOwner {
  private:
   // State of this process's memory. wiped (0): a forked child has not called take_over() yet.
   // ours: this process has claimed the memory. being_taken_over: a thread is inside take_over().
-  enum class State : std::uint32_t { wiped, ours, being_taken_over };
+  enum State : std::uint32_t { wiped, ours, being_taken_over };
   // A page that the kernel fills with zeros in forked children, so that a fork is noticed without
   // getpid, which would cost a system call.
   struct Page {
     // State of the process's memory: 0 (wiped) in a forked child until it calls take_over().
-    std::atomic<State> state;
+    std::atomic<std::uint32_t> state;
     // Pid of the process that owns the memory in which this page lies; 0 in a forked child before
     // take_over().
     std::atomic<int> owner;
@@ -61,6 +65,8 @@ class MemoryOwner {
     // then be another process: a child of vfork, whose memory its parent goes on using, may have
     // called take_over().
     std::atomic<bool> is_guess;
+    // True once a thread has waited in vain for another thread's take_over(). No thread waits then.
+    std::atomic<bool> is_slow;
     // Inode of the pid namespace of the process that called mark(), if that process has pid 1 there
     // and the namespace is known; otherwise 0.
     std::uint64_t pid_namespace;
