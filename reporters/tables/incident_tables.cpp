@@ -50,6 +50,8 @@ const char* outcome_of(const ledger::IncidentView& incident) {
   return incident.failed == 0 ? "under_way" : "failed";
 }
 
+// Names of the rungs in reports. Reports call the rung `give_back` after the pool whose memory it
+// gives back.
 constexpr std::string_view rung_names[] = {"retry", "synchronise", "trim", "reclaim",
                                            "pool",  "mesh",        "wait", "spill"};
 static_assert(std::size(rung_names) == ledger::rung_count);

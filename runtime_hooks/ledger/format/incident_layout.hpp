@@ -44,10 +44,11 @@ inline constexpr std::uint64_t no_limit = UINT64_MAX - 1;  // value of a limit t
 // The rungs: the attempts to serve a request that the driver has refused. retry asks the driver
 // again. The next ones make room first, and then ask again: synchronise waits for pending frees;
 // trim gives back unused memory of CUDA's memory pools; reclaim calls the program's callbacks that
-// empty caches; pool gives back unused memory of cuwarden's pool; mesh lets pages of that pool
+// empty caches; give_back gives back unused memory of cuwarden's pool; mesh lets pages of that pool
 // share memory; wait waits until other processes free memory. spill, the last one, makes no room:
-// it serves the request with host memory for the part that the device lacks.
-enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, pool, mesh, wait, spill };
+// it serves the request with host memory for the part that the device lacks. Reports call give_back
+// `pool`.
+enum class Rung : std::uint8_t { retry, synchronise, trim, reclaim, give_back, mesh, wait, spill };
 inline constexpr std::size_t rung_count = 8;  // number of enumerators of Rung
 // The outcome of one rung (an attempt to serve a refused request).
 enum class RungOutcome : std::uint8_t {

@@ -13,7 +13,7 @@ RungOutcome run(Rescue& rescue) {
 }  // namespace
 
 constinit const Rung give_back{
-    .name = ledger::Rung::pool,
+    .name = ledger::Rung::give_back,
     .obstacle =
         [](Rescue& rescue) {
           return rescue.call.parts.pools.has_memory_of(rescue.call.request.device)

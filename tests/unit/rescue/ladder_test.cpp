@@ -70,9 +70,9 @@ TEST_F(LadderTest, the_pool_gives_back_what_it_keeps) {
   pool::driver->free_bytes = 0;
   is_there = has_device_a_page;
   const auto last = [&] { return climb(settings, false).back(); };
-  EXPECT_EQ(last(), std::pair(RungName::pool, RungOutcome::nothing_to_do));
+  EXPECT_EQ(last(), std::pair(RungName::give_back, RungOutcome::nothing_to_do));
   free_in_pool(address);
-  EXPECT_EQ(last(), std::pair(RungName::pool, RungOutcome::served));
+  EXPECT_EQ(last(), std::pair(RungName::give_back, RungOutcome::served));
 }
 
 TEST_F(LadderTest, the_pool_gives_back_page_locked_memory_for_a_request_of_host_memory) {
@@ -81,7 +81,8 @@ TEST_F(LadderTest, the_pool_gives_back_page_locked_memory_for_a_request_of_host_
   ASSERT_EQ(serving::free_of_pinned_pool(real, memory), CUDA_SUCCESS);
   EXPECT_EQ(fake.locked.size(), 1u);
   is_there = [] { return fake.locked.empty(); };
-  EXPECT_EQ(climb(settings, true, false).back(), std::pair(RungName::pool, RungOutcome::served));
+  EXPECT_EQ(climb(settings, true, false).back(),
+            std::pair(RungName::give_back, RungOutcome::served));
 }
 
 TEST_F(LadderTest, the_pool_gives_back_its_memory_during_a_capture_too) {
@@ -89,7 +90,7 @@ TEST_F(LadderTest, the_pool_gives_back_its_memory_during_a_capture_too) {
   captures.begins(stream(16), false, here, CU_STREAM_CAPTURE_MODE_RELAXED);
   fake.captured.insert(stream(16));
   is_there = [] { return pool::driver->handles.empty(); };
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::served));
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::give_back, RungOutcome::served));
 }
 
 TEST_F(LadderTest, the_pool_serves_requests_during_captures_that_do_not_forbid_them) {

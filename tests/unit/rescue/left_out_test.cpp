@@ -37,7 +37,7 @@ class LeftOutTest : public ReclaimersTest {
 
 TEST_F(LeftOutTest, settings_and_empty_lists_are_told_apart) {
   EXPECT_EQ(reasons_with(settings, {.device = 1}),
-            (Reasons{{RungName::pool, LeftOut::nothing_there},
+            (Reasons{{RungName::give_back, LeftOut::nothing_there},
                      {RungName::mesh, LeftOut::nothing_there},
                      {RungName::reclaim, LeftOut::nothing_there},
                      {RungName::wait, LeftOut::turned_off},
@@ -59,7 +59,7 @@ TEST_F(LeftOutTest, a_request_for_host_memory_leaves_out_rungs_of_the_device) {
   EXPECT_EQ(reasons_with(all_on, conditions, false),
             (Reasons{{RungName::synchronise, LeftOut::host_memory},
                      {RungName::trim, LeftOut::host_memory},
-                     {RungName::pool, LeftOut::nothing_there},
+                     {RungName::give_back, LeftOut::nothing_there},
                      {RungName::mesh, LeftOut::host_memory},
                      {RungName::spill, LeftOut::host_memory}}));
 }
@@ -168,7 +168,7 @@ TEST_F(LeftOutTest, the_ledger_has_a_reason_before_the_next_rung_runs) {
     const auto reason_of = [&](RungName rung) { return reasons[static_cast<std::size_t>(rung)]; };
     const bool is_waiting = last_rung().rung == RungName::wait;
     waits_seen += is_waiting ? 1 : 0;
-    EXPECT_EQ(reason_of(RungName::pool), is_waiting ? LeftOut::nothing_there : LeftOut::none);
+    EXPECT_EQ(reason_of(RungName::give_back), is_waiting ? LeftOut::nothing_there : LeftOut::none);
     EXPECT_EQ(reason_of(RungName::spill), LeftOut::none);
     return false;
   };

@@ -22,7 +22,8 @@ TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
   const auto blocks = leave_one_block_in_each_page();
   is_there = has_device_a_page;
   const auto last = [&](bool may_wait = true) { return climb(settings, may_wait).back(); };
-  EXPECT_EQ(last(false).first, RungName::pool) << "a caching allocator empties its own cache first";
+  EXPECT_EQ(last(false).first, RungName::give_back)
+      << "a caching allocator empties its own cache first";
   EXPECT_EQ(last(), std::pair(RungName::mesh, RungOutcome::served));
   const std::uint64_t meshed = meshed_pages();
   EXPECT_NE(meshed, 0u);
@@ -35,7 +36,7 @@ TEST_F(LadderTest, the_pools_memory_is_moved_if_giving_back_was_not_enough) {
 TEST_F(LadderTest, no_memory_is_moved_if_giving_back_was_enough) {
   free_in_pool(leave_one_block_in_each_page().front());
   is_there = has_device_a_page;
-  EXPECT_EQ(climb(settings).back(), std::pair(RungName::pool, RungOutcome::served));
+  EXPECT_EQ(climb(settings).back(), std::pair(RungName::give_back, RungOutcome::served));
   EXPECT_EQ(meshed_pages(), 0u);
 }
 

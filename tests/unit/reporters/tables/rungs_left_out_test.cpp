@@ -98,7 +98,7 @@ TEST_F(RungsLeftOut, rows_have_the_setting_that_turns_the_rung_off) {
 
 TEST_F(RungsLeftOut, each_incident_has_rows_of_its_own_rungs) {
   using enum ledger::Rung;
-  add_incident({{pool, LeftOut::nothing_there}});
+  add_incident({{give_back, LeftOut::nothing_there}});
   add_incident({{retry, LeftOut::in_vain_before}, {wait, LeftOut::in_vain_before}});
   const auto rows = report().rungs_left_out;
   ASSERT_EQ(rows.size(), 3u);
@@ -109,7 +109,7 @@ TEST_F(RungsLeftOut, each_incident_has_rows_of_its_own_rungs) {
 
 TEST_F(RungsLeftOut, the_text_has_rungs_of_one_reason_together) {
   using enum ledger::Rung;
-  add_incident({{pool, LeftOut::nothing_there},
+  add_incident({{give_back, LeftOut::nothing_there},
                 {mesh, LeftOut::nothing_there},
                 {reclaim, LeftOut::nothing_there},
                 {wait, LeftOut::own_memory},
