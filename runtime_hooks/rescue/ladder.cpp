@@ -23,11 +23,11 @@ void climb_rung(const Rung& rung, Rescue& rescue) {
 
 }  // namespace
 
-bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
-  const EarlierFailures& earlier = this->earlier(now);
+bool Ladder::is_worth_climbing(const Request& request, const RescueConditions& now) noexcept {
+  const EarlierFailures& earlier = this->earlier(request);
   const std::uint64_t time = earlier.time_ns.load(relaxed);
   return time == 0 || clock_.now_ns() - time >= again_after_ns ||
-         now.bytes < earlier.bytes.load(relaxed) ||
+         request.bytes < earlier.bytes.load(relaxed) ||
          now.live_bytes < earlier.live_bytes.load(relaxed) ||
          now.noted != earlier.noted.load(relaxed) ||
          (has_last_resorts() && now.is_last_resort_due &&
@@ -35,10 +35,11 @@ bool Ladder::is_worth_climbing(const RescueConditions& now) noexcept {
            (now.can_spill() && !earlier.tried_spill.load(relaxed))));
 }
 
-void Ladder::found_nothing(const RescueConditions& now, bool tried_all) noexcept {
-  EarlierFailures& here = earlier(now);
+void Ladder::found_nothing(const Request& request, const RescueConditions& now,
+                           bool tried_all) noexcept {
+  EarlierFailures& here = earlier(request);
   here.live_bytes.store(now.live_bytes, relaxed);
-  here.bytes.store(now.bytes, relaxed);
+  here.bytes.store(request.bytes, relaxed);
   here.noted.store(now.noted, relaxed);
   here.tried_all.store(tried_all, relaxed);
   here.tried_spill.store(tried_all && now.can_spill(), relaxed);
@@ -51,7 +52,7 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
                 .conditions = now,
                 .settings = settings_,
                 .reclaimers = reclaimers_,
-                .earlier = earlier(now),
+                .earlier = earlier(call.request),
                 .clock = clock_,
                 .tried = tried,
                 .is_confined = is_confined()};
@@ -69,7 +70,7 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
   // request tries the rungs at once.
   if (!outcomes.has_ended() && !rescue.has_left_out && !rescue.is_confined &&
       !(outcomes.timed_out && outcomes.last_that_counts != RungOutcome::timed_out))
-    found_nothing(now, now.is_last_resort_due && !outcomes.unsafe);
+    found_nothing(call.request, now, now.is_last_resort_due && !outcomes.unsafe);
   return {outcomes.last == RungOutcome::served, rescue.served_at};
 }
 

@@ -29,13 +29,13 @@ class Ladder {
            has_reclaimers();
   }
 
-  // Returns true if rungs should be tried for the refused request that `RescueConditions`
-  // describes. Returns false if a rescue has found no memory in the last tenth of a second, and
-  // another one would find none either. Only rescues of requests for the same thing
-  // (RescueConditions::asked) on the same device count. Another rescue is tried if memory was freed
+  // Returns true if rungs should be tried for the refused request under these conditions. Returns
+  // false if a rescue has found no memory in the last tenth of a second, and another one would find
+  // none either. Only rescues of requests for the same thing (Request::asked) on the same device
+  // count. Another rescue is tried if memory was freed
   // since, or if the request is smaller. It is also tried if there are rungs that the earlier
   // rescue has not tried, such as a reclaimer that was registered since.
-  bool is_worth_climbing(const RescueConditions&) noexcept;
+  bool is_worth_climbing(const Request&, const RescueConditions&) noexcept;
   // Tries the rungs for the refused request until one has served it, or until the driver fails with
   // an error other than a lack of memory (OUT_OF_MEMORY, or RefusedCall::refusal). In a thread that
   // a seccomp filter of the program confines, tries the retry rung only. `RefusedCall`: the
@@ -57,23 +57,25 @@ class Ladder {
   bool has_reclaimers() const noexcept {
     return reclaimers_ != nullptr && settings_.sync_timeout_ns != 0 && reclaimers_->any();
   }
-  // Remembers for is_worth_climbing() that a rescue of the request that `RescueConditions`
-  // describes has found no memory. `tried_all`: true if all rungs that are turned on were tried.
-  void found_nothing(const RescueConditions&, bool tried_all) noexcept;
+  // Remembers for is_worth_climbing() that a rescue of the request under these conditions has found
+  // no memory. `tried_all`: true if all rungs that are turned on were tried.
+  void found_nothing(const Request&, const RescueConditions&, bool tried_all) noexcept;
 
   // Number of entries in each row of `earlier_`. Devices whose ordinals differ by a multiple of 64
   // share an entry. Host memory shares an entry with the device of ordinal 63.
   static constexpr std::uint32_t devices = 64;
   // Returns the earlier failures to serve requests for the same thing on the same device.
-  EarlierFailures& earlier(const RescueConditions& now) noexcept {
-    return earlier_[static_cast<std::size_t>(now.asked)][now.device % devices];
+  EarlierFailures& earlier(const Request& request) noexcept {
+    const auto device = static_cast<std::uint32_t>(request.device.value + 1);
+    return earlier_[static_cast<std::size_t>(request.asked)][device % devices];
   }
   const Settings& settings_;  // the user's choices
   Clock& clock_;              // measures waits and attempts
   // The registered functions of the program that empty caches; null: none can be registered.
   Reclaimers* const reclaimers_;
   // Earlier failures of rescues and of waits: a row for each thing that a call may ask for
-  // (RescueConditions::asked). The index in a row is RescueConditions::device modulo `devices`.
+  // (Request::asked). The index in a row is the device's ordinal plus 1, modulo `devices`; 0: host
+  // memory.
   EarlierFailures earlier_[ledger::asked_count][devices];
 };
 

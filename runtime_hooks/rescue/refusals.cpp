@@ -117,12 +117,9 @@ RescueConditions Refusals::conditions_of(const Request& asked, const Incident& b
                                          IncidentId incident) noexcept {
   const bool on_device = asked.device != no_device;
   RescueConditions now{
-      .device = static_cast<std::uint32_t>(asked.device.value + 1),
       .live_bytes = on_device ? parts_.ledger.totals.live_bytes_on(asked.device)
                               : parts_.ledger.totals.live_bytes_on(no_device, Kind::pinned),
       .noted = pending_.noted(),
-      .bytes = asked.bytes,
-      .asked = asked.asked,
       .is_last_resort_due = ladder_.has_last_resorts()};
   if (!now.is_last_resort_due) return now;
   now.implicit_bytes = implicit_bytes(asked.device, begun.facts);
@@ -207,7 +204,7 @@ Rescued Refusals::rescue(const RefusedCall& call, LeftOut spill_obstacle) {
   now.spill_obstacle = spill_obstacle;
   TriedRungs tried(parts_.ledger, refused);
   Rescued rescued;
-  if (ladder_.is_worth_climbing(now))
+  if (ladder_.is_worth_climbing(asked, now))
     rescued = ladder_.climb(call, now, tried);
   else
     tried.leave_out_all(LeftOut::in_vain_before);

@@ -22,21 +22,16 @@
 
 namespace cuwarden::rescue {
 
-// Facts about a refused request and its device. They decide which rungs may run, and if rungs are
-// worth trying although an earlier rescue has tried them in vain.
+// Facts about the process and the device at the moment of a refusal. Together with the request,
+// they decide which rungs may run, and if rungs are worth trying although an earlier rescue has
+// tried them in vain.
 struct RescueConditions {
-  // The ordinal of the request's device plus 1; 0: host memory.
-  std::uint32_t device = 0;
   // Bytes of this process's live allocations on the device; for a request for host memory, those of
   // its live pinned memory (Kind::pinned).
   std::uint64_t live_bytes = 0;
   // The value of PendingFrees::noted() at the refusal. If it differs from the value at an earlier
   // rescue, memory was freed in a further stream (cuMemFreeAsync) in between.
   std::uint32_t noted = 0;
-  // Size of the refused request, in bytes; 0: the call does not say.
-  std::uint64_t bytes = 0;
-  // Thing that the call asked for, such as memory, a context or a graph.
-  ledger::Asked asked = ledger::Asked::memory;
   // Bytes of the device that this process's implicit memory takes, as far as they are known:
   // contexts, code, local memory, heaps, streams and executable graphs.
   std::uint64_t implicit_bytes = 0;
@@ -140,7 +135,7 @@ struct AttemptOutcomes {
 // The state of one rescue: a refused request while rungs are tried for it.
 struct Rescue {
   const RefusedCall& call;  // the refused request, and the objects that serve it
-  // Facts about the request and its device, by which rungs decide if they run.
+  // Facts about the process and the device, by which rungs decide if they run.
   const RescueConditions& conditions;
   const Settings& settings;  // the user's choices: rungs that may be tried, and their time limits
   // The registered functions of the program that empty caches. Null: none can be registered.

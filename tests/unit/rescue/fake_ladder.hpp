@@ -255,9 +255,18 @@ class LadderTest : public testing::Test {
   // program may be tried. `on_device`: true if the request is for device memory, false for host
   // memory. Returns the rungs that were tried.
   Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
-    return climb(ladder,
-                 {.device = 1, .is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
+    return climb(ladder, {.is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
                  on_device);
+  }
+  // Returns the request that the driver refuses. `on_device`: true if it is for device memory,
+  // false for host memory.
+  Request request_of(bool on_device = true) const {
+    return {.bytes = bytes, .device = on_device ? asked_device : no_device, .asked = thing};
+  }
+  // Returns true if the ladder's rungs should be tried for the refused request for device memory
+  // under these conditions.
+  bool is_worth_climbing(Ladder& ladder, const RescueConditions& conditions) const {
+    return ladder.is_worth_climbing(request_of(), conditions);
   }
   // Tries the ladder's rungs for a refused request under these conditions. `on_device`: true if the
   // request is for device memory, false for host memory. Returns the rungs that were tried; other
@@ -268,7 +277,6 @@ class LadderTest : public testing::Test {
       ++requests;
       return is_there() ? CUDA_SUCCESS : refusal;
     };
-    const Request asked{.bytes = bytes, .device = on_device ? device : no_device, .asked = thing};
     const tracking::Caller caller{HookId{1}, __builtin_frame_address(0)};
     const tracking::Allocation asked_for{.kind = Kind::device, .bytes = bytes};
     const RefusedCall call{.parts = parts,
@@ -276,7 +284,7 @@ class LadderTest : public testing::Test {
                            .caller = caller,
                            .asked_for = asked_for,
                            .here = {here, current_device},
-                           .request = asked,
+                           .request = request_of(on_device),
                            .ask_driver = request};
     TriedRungs tried(*writer, {.incident = incident, .first = is_first});
     const Rescued rescued = ladder.climb(call, conditions, tried);
@@ -342,7 +350,8 @@ class LadderTest : public testing::Test {
   ledger::Writer* const writer =
       ledger::Writer::create({.folders = {}, .hook_names = driver::row_names, .report_path = "/r"});
   const driver::RealDriver real = fake_functions();  // the functions of the fake driver
-  const DeviceOrdinal device{0};                     // the device of all requests
+  const DeviceOrdinal device{0};                     // the device of the context `here`
+  DeviceOrdinal asked_device = device;               // the device of requests for device memory
   DeviceOrdinal current_device = device;  // device of the requesting thread's current context
   // The requesting thread's current context (`here`), and another one.
   const ContextId here{0x700}, elsewhere{0x800};

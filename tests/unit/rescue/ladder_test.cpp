@@ -199,7 +199,7 @@ TEST_F(LadderTest, a_request_does_not_wait_if_it_fits_only_without_this_processs
   fake.total_bytes = bytes + 100;
   const auto last = [&](std::uint64_t implicit_bytes) {
     Ladder ladder(waits, clock);
-    return climb(ladder, RescueConditions{.device = 1, .implicit_bytes = implicit_bytes}).back();
+    return climb(ladder, RescueConditions{.implicit_bytes = implicit_bytes}).back();
   };
   EXPECT_EQ(last(100), std::pair(RungName::wait, RungOutcome::timed_out));
   EXPECT_EQ(last(101).first, RungName::trim);
@@ -262,22 +262,26 @@ class LadderIsClimbedAgain : public LadderTest {
     bytes = 8 * pool::MiB;
     pool::driver->free_bytes = process.host_left = 0;
   }
-  const RescueConditions before{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
+  const RescueConditions before{.live_bytes = 1000, .noted = 5};
 };
 
 TEST_F(LadderIsClimbedAgain, after_a_free_or_for_a_smaller_request) {
   Ladder ladder(settings, clock);
-  EXPECT_TRUE(ladder.is_worth_climbing(before));
+  EXPECT_TRUE(is_worth_climbing(ladder, before));
   climb_with(ladder, before);
-  EXPECT_FALSE(ladder.is_worth_climbing(before));
-  EXPECT_FALSE(ladder.is_worth_climbing({1, 2000, 5, 200}));
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 5, 99}));
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 999, 5, 100}));
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 6, 100}));
-  EXPECT_TRUE(ladder.is_worth_climbing({0, 1000, 5, 100})) << "another device";
-  EXPECT_TRUE(ladder.is_worth_climbing({1, 1000, 5, 100, ledger::Asked::stream}));
+  EXPECT_FALSE(is_worth_climbing(ladder, before));
+  Request larger = request_of(), smaller = larger, for_a_stream = larger;
+  larger.bytes *= 2;
+  smaller.bytes -= 1;
+  for_a_stream.asked = ledger::Asked::stream;
+  EXPECT_FALSE(ladder.is_worth_climbing(larger, {.live_bytes = 2000, .noted = 5}));
+  EXPECT_TRUE(ladder.is_worth_climbing(smaller, before));
+  EXPECT_TRUE(is_worth_climbing(ladder, {.live_bytes = 999, .noted = 5}));
+  EXPECT_TRUE(is_worth_climbing(ladder, {.live_bytes = 1000, .noted = 6}));
+  EXPECT_TRUE(ladder.is_worth_climbing(request_of(false), before)) << "another device";
+  EXPECT_TRUE(ladder.is_worth_climbing(for_a_stream, before));
   clock.sleep_ns(120'000'000);
-  EXPECT_TRUE(ladder.is_worth_climbing(before)) << "others may have gone";
+  EXPECT_TRUE(is_worth_climbing(ladder, before)) << "others may have gone";
 }
 
 TEST_F(LadderIsClimbedAgain, if_the_request_may_lie_elsewhere_unlike_the_refused_one) {
@@ -285,11 +289,11 @@ TEST_F(LadderIsClimbedAgain, if_the_request_may_lie_elsewhere_unlike_the_refused
   spilling_too.spill.bytes = 500 * pool::MiB;
   Ladder ladder(spilling_too, clock);
   climb_with(ladder, before);
-  EXPECT_FALSE(ladder.is_worth_climbing(before));
+  EXPECT_FALSE(is_worth_climbing(ladder, before));
   spill_obstacle = LeftOut::none;
-  EXPECT_TRUE(ladder.is_worth_climbing(spilling(before)));
+  EXPECT_TRUE(is_worth_climbing(ladder, spilling(before)));
   climb_with(ladder, before);
-  EXPECT_FALSE(ladder.is_worth_climbing(spilling(before)));
+  EXPECT_FALSE(is_worth_climbing(ladder, spilling(before)));
 }
 
 TEST_F(LadderIsClimbedAgain, if_the_request_may_wait_now) {
@@ -299,10 +303,10 @@ TEST_F(LadderIsClimbedAgain, if_the_request_may_wait_now) {
   RescueConditions impatient = before;
   impatient.is_last_resort_due = false;
   climb_with(ladder, impatient);
-  EXPECT_FALSE(ladder.is_worth_climbing(impatient));
-  EXPECT_TRUE(ladder.is_worth_climbing(before));
+  EXPECT_FALSE(is_worth_climbing(ladder, impatient));
+  EXPECT_TRUE(is_worth_climbing(ladder, before));
   climb_with(ladder, before);
-  EXPECT_FALSE(ladder.is_worth_climbing(before));
+  EXPECT_FALSE(is_worth_climbing(ladder, before));
 }
 
 TEST_F(LadderIsClimbedAgain,
@@ -323,11 +327,9 @@ TEST_F(LadderIsClimbedAgain,
       << "the host has no room, so the request waits";
   process.host_left = UINT64_MAX;
   EXPECT_EQ(last_two(), std::pair(RungName::trim, RungName::spill));
-  RescueConditions on_another = before;
-  on_another.device = 2;
-  rungs.clear();
-  climb_with(ladder, on_another, &rungs);
-  EXPECT_EQ(rungs.at(rungs.size() - 2), RungName::wait);
+  asked_device = DeviceOrdinal{1};
+  EXPECT_EQ(last_two().first, RungName::wait);
+  asked_device = device;
   clock.sleep_ns(330'000'000);
   EXPECT_EQ(last_two(), std::pair(RungName::wait, RungName::spill)) << "others may have gone";
 }
@@ -357,7 +359,7 @@ TEST_F(LadderIsClimbedAgain, if_the_device_had_not_reached_the_pending_frees) {
   const Settings brief{.pool = PoolMode::rescue, .sync_timeout_ns = 5'000'000};
   Ladder ladder(brief, clock);
   climb_with(ladder, before);
-  EXPECT_TRUE(ladder.is_worth_climbing(before));
+  EXPECT_TRUE(is_worth_climbing(ladder, before));
 }
 
 }  // namespace

@@ -36,26 +36,25 @@ class LeftOutTest : public ReclaimersTest {
 };
 
 TEST_F(LeftOutTest, settings_and_empty_lists_are_told_apart) {
-  EXPECT_EQ(reasons_with(settings, {.device = 1}),
-            (Reasons{{RungName::give_back, LeftOut::nothing_there},
-                     {RungName::mesh, LeftOut::nothing_there},
-                     {RungName::reclaim, LeftOut::nothing_there},
-                     {RungName::wait, LeftOut::turned_off},
-                     {RungName::spill, LeftOut::turned_off}}));
+  EXPECT_EQ(reasons_with(settings, {}), (Reasons{{RungName::give_back, LeftOut::nothing_there},
+                                                 {RungName::mesh, LeftOut::nothing_there},
+                                                 {RungName::reclaim, LeftOut::nothing_there},
+                                                 {RungName::wait, LeftOut::turned_off},
+                                                 {RungName::spill, LeftOut::turned_off}}));
   add("cache", make());
   Settings no_time = with_reclaimers;
   no_time.sync_timeout_ns = 0;
-  EXPECT_EQ(reasons_with(no_time, {.device = 1})[RungName::reclaim], LeftOut::turned_off);
+  EXPECT_EQ(reasons_with(no_time, {})[RungName::reclaim], LeftOut::turned_off);
 }
 
 TEST_F(LeftOutTest, a_rung_that_was_not_needed_has_no_reason) {
   is_there = [] { return true; };
-  EXPECT_EQ(reasons_with(settings, {.device = 1}), Reasons());
+  EXPECT_EQ(reasons_with(settings, {}), Reasons());
 }
 
 TEST_F(LeftOutTest, a_request_for_host_memory_leaves_out_rungs_of_the_device) {
   add("cache", make());
-  const RescueConditions conditions{.device = 0, .spill_obstacle = LeftOut::host_memory};
+  const RescueConditions conditions{.spill_obstacle = LeftOut::host_memory};
   EXPECT_EQ(reasons_with(all_on, conditions, false),
             (Reasons{{RungName::synchronise, LeftOut::host_memory},
                      {RungName::trim, LeftOut::host_memory},
@@ -67,8 +66,7 @@ TEST_F(LeftOutTest, a_request_for_host_memory_leaves_out_rungs_of_the_device) {
 TEST_F(LeftOutTest, an_allocator_that_asks_again_leaves_out_rungs_that_cost_something) {
   leave_one_block_in_each_page();
   add("cache", make());
-  const RescueConditions conditions{
-      .device = 1, .is_last_resort_due = false, .spill_obstacle = LeftOut::none};
+  const RescueConditions conditions{.is_last_resort_due = false, .spill_obstacle = LeftOut::none};
   EXPECT_EQ(reasons_with(all_on, conditions), (Reasons{{RungName::mesh, LeftOut::asks_again},
                                                        {RungName::reclaim, LeftOut::asks_again},
                                                        {RungName::wait, LeftOut::asks_again},
@@ -79,8 +77,7 @@ TEST_F(LeftOutTest, a_request_larger_than_the_device_leaves_out_all_but_spilling
   leave_one_block_in_each_page();
   add("cache", make());
   fake.total_bytes = bytes - 1;
-  const RescueConditions conditions{
-      .device = 1, .spill_obstacle = LeftOut::too_small, .fits_device = false};
+  const RescueConditions conditions{.spill_obstacle = LeftOut::too_small, .fits_device = false};
   EXPECT_EQ(reasons_with(all_on, conditions), (Reasons{{RungName::mesh, LeftOut::too_large},
                                                        {RungName::reclaim, LeftOut::too_large},
                                                        {RungName::wait, LeftOut::too_large},
@@ -89,37 +86,37 @@ TEST_F(LeftOutTest, a_request_larger_than_the_device_leaves_out_all_but_spilling
 
 TEST_F(LeftOutTest, a_request_that_does_not_fit_beside_the_processs_own_memory_does_not_wait) {
   fake.total_bytes = bytes + 100;
-  EXPECT_EQ(reason_to_wait_not({.device = 1, .implicit_bytes = 101}), LeftOut::own_memory);
-  EXPECT_EQ(reason_to_wait_not({.device = 1, .implicit_bytes = 100}), LeftOut::none);
+  EXPECT_EQ(reason_to_wait_not({.implicit_bytes = 101}), LeftOut::own_memory);
+  EXPECT_EQ(reason_to_wait_not({.implicit_bytes = 100}), LeftOut::none);
 }
 
 TEST_F(LeftOutTest, a_call_that_fails_although_much_is_free_does_not_wait) {
   thing = ledger::Asked::stream;
   bytes = 0;
   pool::driver->free_bytes = 3072 * pool::MiB;
-  EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::much_is_free);
+  EXPECT_EQ(reason_to_wait_not({}), LeftOut::much_is_free);
 }
 
 TEST_F(LeftOutTest, a_request_for_which_the_hosts_page_cache_has_the_memory_does_not_wait) {
   fake.total_bytes = bytes + 100;
   pool::driver->is_integrated = true;
-  EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::page_cache);
+  EXPECT_EQ(reason_to_wait_not({}), LeftOut::page_cache);
   bytes = std::uint64_t{1} << 50;  // more than any host has
   fake.total_bytes = 2 * bytes;
-  EXPECT_EQ(reason_to_wait_not({.device = 1}), LeftOut::none);
+  EXPECT_EQ(reason_to_wait_not({}), LeftOut::none);
 }
 
 TEST_F(LeftOutTest, memory_of_another_device_than_the_current_one_is_not_moved) {
   leave_one_block_in_each_page();
   current_device = DeviceOrdinal{1};
-  EXPECT_EQ(reasons_with(settings, {.device = 1})[RungName::mesh], LeftOut::other_device);
+  EXPECT_EQ(reasons_with(settings, {})[RungName::mesh], LeftOut::other_device);
 }
 
 TEST_F(LeftOutTest, memory_is_not_moved_if_the_driver_cannot_tell_that_a_context_is_idle) {
   leave_one_block_in_each_page();
   auto& functions = const_cast<driver::RealDriver&>(real);
   functions.cuEventQuery = nullptr;
-  EXPECT_EQ(reasons_with(settings, {.device = 1})[RungName::mesh], LeftOut::not_supported);
+  EXPECT_EQ(reasons_with(settings, {})[RungName::mesh], LeftOut::not_supported);
 }
 
 TEST_F(LeftOutTest, the_pools_know_why_a_request_is_not_spilled) {
@@ -138,7 +135,7 @@ TEST_F(LeftOutTest, a_request_that_is_spilled_after_a_vain_wait_of_another_did_n
   bytes = 8 * pool::MiB;
   pool::driver->free_bytes = process.host_left = 0;
   Ladder ladder(all_on, clock, reclaimers);
-  const RescueConditions conditions{.device = 1, .spill_obstacle = LeftOut::none};
+  const RescueConditions conditions{.spill_obstacle = LeftOut::none};
   climb(ladder, conditions);
   EXPECT_FALSE(left_out.contains(RungName::wait)) << "the request waited";
   process.host_left = UINT64_MAX;

@@ -49,13 +49,13 @@ TEST_F(LadderTest, the_driver_is_not_asked_again_if_no_memory_could_be_moved) {
 
 TEST_F(LadderTest, a_move_that_was_not_possible_is_not_tried_again_at_once) {
   leave_one_block_in_each_page();
-  const RescueConditions again{.device = 1, .bytes = 5000};
+  const RescueConditions again{};
   for (const RungOutcome outcome : {RungOutcome::unsafe, RungOutcome::timed_out}) {
     Ladder ladder(settings, clock);
     process.is_memory_reached = outcome == RungOutcome::unsafe;
     fake.polls_until_idle[nullptr] = -1;
     EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, outcome));
-    EXPECT_FALSE(ladder.is_worth_climbing(again));
+    EXPECT_FALSE(is_worth_climbing(ladder, again));
   }
 }
 
@@ -82,7 +82,7 @@ TEST_F(LadderTest, pending_frees_are_tried_again_at_once_even_if_nothing_can_be_
   const Settings brief{.pool = PoolMode::rescue, .sync_timeout_ns = 10'000'000};
   Ladder ladder(brief, clock);
   EXPECT_EQ(climb(ladder).back(), std::pair(RungName::mesh, RungOutcome::timed_out));
-  EXPECT_TRUE(ladder.is_worth_climbing({.device = 1, .bytes = 5000}));
+  EXPECT_TRUE(is_worth_climbing(ladder, {}));
 }
 
 TEST_F(LadderTest, nothing_is_moved_during_a_capture) {

@@ -246,44 +246,43 @@ TEST_F(ReclaimersAreCalledAgain, if_a_call_was_not_safe_before) {
   Cache& cache = make();
   add("cache", cache, "python:gil");
   Ladder ladder(with_reclaimers, clock, reclaimers);
-  const RescueConditions now{.device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100};
+  const RescueConditions now{.live_bytes = 1000, .noted = 5};
   const auto climb_once = [&] { climb(ladder, now); };
   process.is_lock_held = true;
   climb_once();
-  EXPECT_TRUE(ladder.is_worth_climbing(now)) << "a reclaimer may be safe in another thread";
+  EXPECT_TRUE(is_worth_climbing(ladder, now)) << "a reclaimer may be safe in another thread";
   process.is_lock_held = false;
   climb_once();
   EXPECT_EQ(cache.calls, 1);
-  EXPECT_FALSE(ladder.is_worth_climbing(now));
+  EXPECT_FALSE(is_worth_climbing(ladder, now));
 }
 
 TEST_F(ReclaimersAreCalledAgain, once_another_reclaimer_is_registered) {
   Cache &first = make(), &second = make();
   add("first", first);
   Ladder ladder(with_reclaimers, clock, reclaimers);
-  const RescueConditions now{.device = 1, .bytes = 5000};
+  const RescueConditions now{};
   climb(ladder);
-  EXPECT_FALSE(ladder.is_worth_climbing(now));
+  EXPECT_FALSE(is_worth_climbing(ladder, now));
   add("second", second);
-  EXPECT_TRUE(ladder.is_worth_climbing(now));
+  EXPECT_TRUE(is_worth_climbing(ladder, now));
 }
 
 TEST_F(ReclaimersAreCalledAgain, once_the_allocator_has_retried_by_itself) {
   Cache& cache = make();
   add("cache", cache);
   Ladder ladder(with_reclaimers, clock, reclaimers);
-  RescueConditions first{
-      .device = 1, .live_bytes = 1000, .noted = 5, .bytes = 100, .is_last_resort_due = false};
+  RescueConditions first{.live_bytes = 1000, .noted = 5, .is_last_resort_due = false};
   const auto climb_once = [&](const RescueConditions& now) { climb(ladder, now); };
   climb_once(first);
   EXPECT_EQ(cache.calls, 0);
-  EXPECT_FALSE(ladder.is_worth_climbing(first));
+  EXPECT_FALSE(is_worth_climbing(ladder, first));
   RescueConditions second = first;
   second.is_last_resort_due = true;
-  EXPECT_TRUE(ladder.is_worth_climbing(second));
+  EXPECT_TRUE(is_worth_climbing(ladder, second));
   climb_once(second);
   EXPECT_EQ(cache.calls, 1);
-  EXPECT_FALSE(ladder.is_worth_climbing(second));
+  EXPECT_FALSE(is_worth_climbing(ladder, second));
 }
 
 }  // namespace
