@@ -57,9 +57,9 @@ Rescued Ladder::climb(const RefusedCall& call, const RescueConditions& now, Trie
                 .tried = tried,
                 .is_confined = is_confined()};
   const AttemptOutcomes& outcomes = rescue.outcomes;
-  for (const Rung* const rung :
-       rescue.earlier_wait_was_vain ? rungs_after_a_vain_wait : rungs_in_order) {
-    climb_rung(*rung, rescue);
+  for (const Turn& turn : rungs_in_order) {
+    if (!turn.is_due(rescue.earlier_wait_was_vain)) continue;
+    climb_rung(turn.rung, rescue);
     if (outcomes.has_ended()) break;
   }
   // The rung that has served the request stands before the wait rung only because of the vain wait.

@@ -12,13 +12,35 @@ namespace cuwarden::rescue {
 // memory.
 extern const Rung retry, synchronise, trim, give_back, mesh, reclaim, wait, spill;
 
+// A turn of a rung in a rescue.
+struct Turn {
+  const Rung& rung;  // the rung that is tried
+  // True if the turn takes place in a rescue with no wait in vain shortly before it. Meant are
+  // waits for other processes to free memory of the device.
+  bool is_due_usually = true;
+  // True if the turn takes place in a rescue shortly after a wait in vain.
+  bool is_due_after_a_vain_wait = true;
+
+  // Returns true if the turn takes place. `wait_was_vain`: true if a wait for other processes was
+  // in vain shortly before.
+  constexpr bool is_due(bool wait_was_vain) const noexcept {
+    return wait_was_vain ? is_due_after_a_vain_wait : is_due_usually;
+  }
+};
+
 // The order in which rungs are tried: first those that cost nothing, then those that cost the
 // program time or memory that it keeps for later. Spilling comes last, because host memory is slow.
-inline constexpr const Rung* rungs_in_order[] = {&retry, &synchronise, &trim, &give_back,
-                                                 &mesh,  &reclaim,     &wait, &spill};
-// The order in which rungs are tried if a wait for other processes to free memory of the device was
-// in vain shortly before.
-inline constexpr const Rung* rungs_after_a_vain_wait[] = {&retry, &synchronise, &trim,  &give_back,
-                                                          &mesh,  &reclaim,     &spill, &wait};
+// After a wait in vain, spilling comes before another wait.
+inline constexpr Turn rungs_in_order[] = {
+    {retry},
+    {synchronise},
+    {trim},
+    {give_back},
+    {mesh},
+    {reclaim},
+    {.rung = wait, .is_due_after_a_vain_wait = false},
+    {spill},
+    {.rung = wait, .is_due_usually = false},
+};
 
 }  // namespace cuwarden::rescue
