@@ -36,6 +36,12 @@ inline std::string text_of(const std::string& name, int local_bytes) {
 )";
 }
 
+// Returns the PTX text of a kernel that does nothing and has no parameters, without the lines of
+// `head`. `name`: the kernel's.
+inline std::string text_of_idle(const std::string& name) {
+  return ".visible .entry " + name + "() { ret; }\n";
+}
+
 // Returns the PTX text of a kernel that calls malloc(), without the lines of `head`. `entry`: name
 // and parameters of the kernel, such as "_Z4listv()". The text may stand only once in a module.
 inline std::string text_with_malloc(const std::string& entry) {

@@ -5,18 +5,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 
 #include "tests/contract/driver_test.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace cuwarden::contract {
 namespace {
 
-constexpr char kCode[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry small() { ret; }
-)";
+const std::string kCode = kernels::head + kernels::text_of_idle("small");
 
 constexpr std::size_t kBlock = kMiB;  // bytes of the block of device memory that calls name
 constexpr std::size_t kMostOfAKind = 4 * kMiB;  // device memory that a kind may take in all
@@ -30,7 +27,7 @@ class CensusFacts : public testing::Test {
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDeviceGet(&device, 0), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxCreate(&context, &parameters, 0, device), CUDA_SUCCESS);
-    ASSERT_EQ(cuModuleLoadData(&module, kCode), CUDA_SUCCESS);
+    ASSERT_EQ(cuModuleLoadData(&module, kCode.c_str()), CUDA_SUCCESS);
     ASSERT_EQ(cuModuleGetFunction(&kernel, module, "small"), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&block, kBlock), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

@@ -3,22 +3,21 @@
 #include <string>
 
 #include "tests/contract/driver_test.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace cuwarden::contract {
 namespace {
 
-// Kernels in PTX. A thread of `deep` has an array of 16 KiB, one of `deeper` an array of 64 KiB.
-// The index is not known beforehand, so that no part of the array can be in registers. `heap` calls
-// the device-side malloc.
-constexpr char kHead[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
+// Kernels in PTX: `small` does nothing. A thread of `deep` has an array of 16 KiB, one of `deeper`
+// an array of 64 KiB. `heap` calls the device-side malloc.
+// The words in the comment declare nothing: the parser of PTX must skip them.
+const std::string kHead = kernels::head + R"(
 .extern .func (.param .b64 result) malloc (.param .b64 size);
 .extern .func free (.param .b64 pointer);
-
-.visible .entry small() { ret; }
-
+.visible .entry small()
+{
+  ret;  // .local .align 16 .b8 scratch[64];
+}
 )";
 constexpr char kHeap[] = R"(
 .visible .entry heap(.param .u64 bytes)
@@ -40,29 +39,8 @@ constexpr char kHeap[] = R"(
   ret;
 }
 )";
-// The word .local in the comment below declares nothing: the parser of PTX must skip it.
-std::string deep_kernel(const std::string& name, int bytes) {
-  return ".visible .entry " + name + R"((.param .u64 out, .param .u32 at)
-{
-  .local .align 16 .b8 scratch[)" +
-         std::to_string(bytes) + R"(]; // st.local below
-  .reg .b32 %r<4>;
-  .reg .b64 %d<6>;
-  ld.param.u64 %d1, [out];
-  ld.param.u32 %r1, [at];
-  mov.u64 %d2, scratch;
-  cvt.u64.u32 %d3, %r1;
-  add.s64 %d2, %d2, %d3;
-  st.local.u32 [%d2], %r1;
-  mov.u64 %d4, scratch;
-  ld.local.u32 %r2, [%d4+64];
-  cvta.to.global.u64 %d1, %d1;
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-)";
-}
-const std::string code = kHead + deep_kernel("deep", 16384) + deep_kernel("deeper", 65536) + kHeap;
+const std::string code =
+    kHead + kernels::text_of("deep", 16384) + kernels::text_of("deeper", 65536) + kHeap;
 
 // A kernel's own code takes device memory when the kernel is first needed: at most so many MiB.
 constexpr double kCodeMib = 4;
@@ -358,7 +336,8 @@ TEST_F(ImplicitMemoryFacts,
   CUctxCreateParams parameters{};
   ASSERT_EQ(cuCtxCreate(&other, &parameters, 0, device), CUDA_SUCCESS);
   std::size_t before = free_bytes();
-  ASSERT_EQ(cuModuleLoadData(&plain, (kHead + deep_kernel("shallow", 64)).c_str()), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleLoadData(&plain, (kHead + kernels::text_of("shallow", 64)).c_str()),
+            CUDA_SUCCESS);
   EXPECT_NEAR(taken_mib(before), 0, kCodeMib);
   ASSERT_EQ(cuModuleLoadData(&again, code.c_str()), CUDA_SUCCESS);
   EXPECT_NEAR(taken_mib(before), 138, 2 * kCodeMib);

@@ -11,6 +11,7 @@
 #include "tests/end_to_end/programs/expected_totals.hpp"
 #include "tests/end_to_end/programs/require.hpp"
 #include "tests/gpu/programs/device_mapping.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace memory {
 
@@ -19,10 +20,7 @@ using expected::Account;
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
 // fill(pointer, count, seed) sets word i to i * 2654435761 + seed.
-constexpr char ptx[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
+const std::string ptx = cuwarden::kernels::head + R"(
 .visible .entry fill(.param .u64 pointer, .param .u32 count, .param .u32 seed)
 {
   .reg .pred %p;
@@ -108,7 +106,7 @@ class Work {
  public:
   explicit Work(const Driver& driver) : driver_(driver) {
     CUmodule module = nullptr;
-    REQUIRE(driver_.cuModuleLoadData(&module, ptx));
+    REQUIRE(driver_.cuModuleLoadData(&module, ptx.c_str()));
     REQUIRE(driver_.cuModuleGetFunction(&fill_, module, "fill"));
     CUdeviceptr nowhere = 0;
     unsigned count = 0;

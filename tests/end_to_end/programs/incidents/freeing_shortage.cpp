@@ -11,16 +11,14 @@
 
 #include "tests/comes_about.hpp"
 #include "tests/end_to_end/programs/incidents/shortages.hpp"
+#include "tests/kernels_in_ptx.hpp"
 #include "tests/thread_state.hpp"
 
 namespace shortages {
 namespace {
 
 // Works until the time is over.
-const char code[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
+const std::string code = cuwarden::kernels::head + R"(
 .visible .entry work(.param .u64 nanoseconds)
 {
   .reg .pred %p<2>;
@@ -41,7 +39,7 @@ again:
 void work_in(void* stream, std::size_t milliseconds) {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
-  cuModuleLoadData(&module, code);
+  cuModuleLoadData(&module, code.c_str());
   cuModuleGetFunction(&kernel, module, "work");
   unsigned long long nanoseconds = milliseconds * 1'000'000ull;
   void* arguments[] = {&nanoseconds};

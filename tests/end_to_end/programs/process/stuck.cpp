@@ -15,6 +15,7 @@
 
 #include "tests/end_to_end/programs/let_time_pass.hpp"
 #include "tests/end_to_end/programs/require.hpp"
+#include "tests/kernels_in_ptx.hpp"
 
 namespace {
 
@@ -50,11 +51,10 @@ void on_signal(void (*handler)(int)) {
 
 // Launches a kernel twice: the first launch of a kernel takes another way through the shim.
 void launch() {
-  constexpr char code[] =
-      ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+  const std::string code = cuwarden::kernels::head + cuwarden::kernels::text_of_idle("nothing");
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
-  REQUIRE(cuModuleLoadData(&module, code));
+  REQUIRE(cuModuleLoadData(&module, code.c_str()));
   REQUIRE(cuModuleGetFunction(&kernel, module, "nothing"));
   for (int i = 0; i < 2; ++i)
     cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);

@@ -38,7 +38,7 @@ std::atomic<bool> done{false};
 
 [[gnu::noinline]] CUresult load_code() {
   CUmodule module = nullptr;
-  return cuModuleLoadData(&module, code_with_table);
+  return cuModuleLoadData(&module, code_with_table.c_str());
 }
 
 // Makes objects until `done` is true. The driver refuses each call whose context has ended.
@@ -56,7 +56,7 @@ void make_objects() {
   for (int i = 0; i < last_objects; ++i) {
     CUmodule module = nullptr;
     CUstream stream = nullptr;
-    REQUIRE(cuModuleLoadData(&module, code_with_table));
+    REQUIRE(cuModuleLoadData(&module, code_with_table.c_str()));
     REQUIRE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   }
 }

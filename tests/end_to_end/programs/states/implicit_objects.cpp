@@ -31,7 +31,7 @@ using cuwarden::test::by_driver::used_bytes;
 
 CUmodule module_of_code() {
   CUmodule module = nullptr;
-  REQUIRE(cuModuleLoadData(&module, code_with_table));
+  REQUIRE(cuModuleLoadData(&module, code_with_table.c_str()));
   return module;
 }
 

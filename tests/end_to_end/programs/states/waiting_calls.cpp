@@ -17,7 +17,7 @@ int waits = 0, long_waits = 0;
 CUfunction load_code() {
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
-  REQUIRE(cuModuleLoadData(&module, code_with_table));
+  REQUIRE(cuModuleLoadData(&module, code_with_table.c_str()));
   REQUIRE(cuModuleGetFunction(&kernel, module, "_Z5shortv"));
   return kernel;
 }
