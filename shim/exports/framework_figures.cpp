@@ -70,7 +70,7 @@ extern "C" {
   const ErrnoGuard keep;
   const Uncancelled whole;
   ledger->frameworks.store({.framework = framework,
-                            .pool = pool,
+                            .framework_pool = pool,
                             .device = DeviceOrdinal{device},
                             .incident = IncidentId{incident}},
                            {.reserved_bytes = figures[0],

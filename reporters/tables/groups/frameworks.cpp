@@ -126,14 +126,14 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
     if (pool.stack.value != 0) return;
     model::Framework row;
     row.framework = pool.framework;
-    if (!pool.pool.empty()) row.pool = std::string(pool.pool);
+    if (!pool.framework_pool.empty()) row.pool = std::string(pool.framework_pool);
     row.device = device_id(pool.device);
     if (pool.incident.value != 0) row.incident = pool.incident.value;
     row.source = "framework";
     row.time_ns = pool.time_ns;
     row.reserved_bytes = known(pool.reserved_bytes);
     row.allocated_bytes = known(pool.allocated_bytes);
-    if (pool.framework == pytorch && pool.pool.empty() && row.reserved_bytes)
+    if (pool.framework == pytorch && pool.framework_pool.empty() && row.reserved_bytes)
       row.reserved_bytes = reserved_by_pytorch(reader, pool.device, *row.reserved_bytes,
                                                row.allocated_bytes.value_or(0));
     row.peak_allocated_bytes =
@@ -141,7 +141,7 @@ void put_told(const ledger::Reader& reader, Put<model::Framework> put,
     row.hole_count = known(pool.hole_count);
     row.hole_bytes = known(pool.hole_bytes);
     row.largest_free_bytes = known(pool.largest_free_bytes);
-    if (pool.framework == pytorch && pool.incident.value == 0 && pool.pool.empty()) {
+    if (pool.framework == pytorch && pool.incident.value == 0 && pool.framework_pool.empty()) {
       if (const auto free = free_blocks_of_pytorch(reader, pool.device)) {
         row.hole_count = free->hole_count;
         row.hole_bytes = free->hole_bytes;
@@ -203,7 +203,7 @@ std::uint64_t reserved_by_pytorch(const ledger::Reader& reader, DeviceOrdinal de
 std::uint64_t idle_of_pytorch(const ledger::Reader& reader, DeviceOrdinal device) {
   std::uint64_t idle = 0;
   each_row(reader, RegionId::frameworks, &ledger::Reader::framework_pool, [&](const auto& pool) {
-    if (pool.framework != pytorch || !pool.pool.empty() || pool.device != device ||
+    if (pool.framework != pytorch || !pool.framework_pool.empty() || pool.device != device ||
         pool.incident.value != 0 || pool.stack.value != 0)
       return;
     const model::Figure reserved = known(pool.reserved_bytes),

@@ -19,7 +19,7 @@ struct FrameworkPool {
   std::atomic<std::uint32_t> state;  // 1: readers may use the row; 0: not filled in yet
   std::int32_t device;               // CUDA ordinal of the device; -1: host memory
   StringRef framework;               // name of the framework, such as "PyTorch"
-  StringRef pool;  // name of the framework's pool; empty: its main pool on the device
+  StringRef framework_pool;  // name of the framework's pool; empty: its main pool on the device
   // Row of the incident at which the figures were given; 0: they are the latest figures.
   std::uint32_t incident;
   // The call stack's row in the stacks table, from 1; 0: the figures are of a whole pool, not of
@@ -40,7 +40,8 @@ struct FrameworkPool {
 // The memory to which a framework's figures belong.
 struct FrameworkMemory {
   std::string_view framework;  // name of the framework, such as "PyTorch"
-  std::string_view pool{};     // name of the framework's pool; empty: the main pool of the device
+  std::string_view
+      framework_pool{};  // name of the framework's pool; empty: the main pool of the device
   DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   // Incident at which the figures are given; 0: none, they are the latest ones.
   IncidentId incident{};

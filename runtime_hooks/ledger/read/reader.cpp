@@ -316,7 +316,7 @@ std::optional<FrameworkPoolView> Reader::framework_pool(std::uint64_t index) con
   const auto* const found = published<FrameworkPool>(RegionId::frameworks, index);
   if (found == nullptr) return std::nullopt;
   return FrameworkPoolView{{.framework = text(found->framework, longest_text),
-                            .pool = text(found->pool, longest_text),
+                            .framework_pool = text(found->framework_pool, longest_text),
                             .device = DeviceOrdinal{load_field(found->device)},
                             .incident = IncidentId{load_field(found->incident)},
                             .stack = StackId{load_field(found->stack)}},

@@ -29,7 +29,8 @@ std::uint64_t Frameworks::find(const FrameworkMemory& memory) const noexcept {
     const FrameworkPool& known = row(number);
     if (known.state.load(std::memory_order_acquire) == 1 && known.device == memory.device.value &&
         known.incident == memory.incident.value && known.stack == memory.stack.value &&
-        text(known.framework) == memory.framework && text(known.pool) == memory.pool)
+        text(known.framework) == memory.framework &&
+        text(known.framework_pool) == memory.framework_pool)
       return number;
   }
   return 0;
@@ -48,7 +49,7 @@ void Frameworks::store(const FrameworkMemory& memory, const FrameworkFigures& fi
   if (number == 0) return;
   FrameworkPool& made = row(number);
   made.framework = storage_.store(memory.framework);
-  made.pool = storage_.store(memory.pool);
+  made.framework_pool = storage_.store(memory.framework_pool);
   made.device = memory.device.value;
   made.incident = memory.incident.value;
   made.stack = memory.stack.value;
@@ -56,8 +57,8 @@ void Frameworks::store(const FrameworkMemory& memory, const FrameworkFigures& fi
   put(made, figures, now);
   made.state.store(1, std::memory_order_release);
   const auto index = static_cast<std::uint32_t>(memory.device.value);
-  if (memory.framework == "PyTorch" && memory.pool.empty() && memory.incident.value == 0 &&
-      memory.stack.value == 0 && index < pytorch_rows_.size())
+  if (memory.framework == "PyTorch" && memory.framework_pool.empty() &&
+      memory.incident.value == 0 && memory.stack.value == 0 && index < pytorch_rows_.size())
     pytorch_rows_[index].store(static_cast<std::uint32_t>(number), relaxed);
 }
 

@@ -24,7 +24,7 @@ TEST_F(LedgerTest, the_latest_figures_of_a_framework_replace_the_earlier_ones) {
   const auto row = reader.framework_pool(1);
   ASSERT_TRUE(row);
   EXPECT_EQ(row->framework, "PyTorch");
-  EXPECT_EQ(row->pool, "");
+  EXPECT_EQ(row->framework_pool, "");
   EXPECT_EQ(row->device, first_device);
   EXPECT_EQ(row->incident.value, 0u);
   EXPECT_EQ(row->reserved_bytes, 100u);

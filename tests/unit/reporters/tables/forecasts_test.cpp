@@ -175,7 +175,7 @@ TEST_F(Forecasts, blocks_fill_what_their_framework_holds_before_they_fill_the_de
   pool.reserved_bytes = 60 * mib;
   pool.allocated_bytes = 10 * mib;
   ledger.framework_pools.push_back(pool);
-  pool.pool = "pinned";
+  pool.framework_pool = "pinned";
   pool.reserved_bytes = ledger::unknown_value;
   ledger.framework_pools.push_back(pool);
   const auto blocks = growth({}, {by_step(10 * mib, 0, Kind::framework_block)});
