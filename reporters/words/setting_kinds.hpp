@@ -185,7 +185,7 @@ struct Pool {
 // Type, parser and text of the setting CUWARDEN_REACHABILITY: the choice to search, or not, for
 // pointers to allocations at the process's end.
 struct Reachability {
-  // Search for pointers to allocations: none, one of two seconds at most, or one without a limit.
+  // Search for pointers to allocations: none, one of limited time, or one without a limit.
   using Value = setting_types::Reachability;
   // Texts that this kind of setting accepts, in words.
   static constexpr std::string_view accepted = accepted_reachability_mode;

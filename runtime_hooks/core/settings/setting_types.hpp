@@ -22,7 +22,7 @@ enum class LogLevel { off, error, warn, info, debug };
 enum class PoolMode { off, rescue, on, automatic };
 // The value of CUWARDEN_REACHABILITY. `off`: no search for pointers to allocations is made at the
 // process's end. `on`: the search is made, however long it takes. `automatic`: the search is made,
-// for two seconds at most.
+// and ends after a short time (longest_search_ns of shim/reachability).
 enum class ReachabilityMode { off, on, automatic };
 
 // The value of CUWARDEN_SPILL: the amount of host memory that refused device requests of the
