@@ -13,6 +13,10 @@
 
 namespace cuwarden::pool {
 
+// Memory of the pool that has held no block for this long goes back to the driver. A shorter time
+// would be more work for a program that allocates and frees in turn.
+inline constexpr std::uint64_t longest_idle_ns = 1'000'000'000;
+
 // A block (memory that the pool handed out for one request) and the arena that the block lies in.
 struct ArenaBlock {
   Block block;

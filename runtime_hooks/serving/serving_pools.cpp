@@ -13,9 +13,6 @@
 namespace cuwarden::serving {
 namespace {
 
-// Pages without a block for this long go back to the device. A shorter time would be more work for
-// a program that allocates and frees in turn.
-constexpr std::uint64_t idle_limit_ns = 1'000'000'000;
 // The pool serves a device in mode auto once slabs lock more than this part of its memory (1/50).
 constexpr std::uint64_t locked_share = 50;
 
@@ -160,7 +157,8 @@ bool ServingPools::give_back_unused(DeviceOrdinal device) noexcept {
 
 void ServingPools::unlock_idle() noexcept {
   if (!parts_.captures.any())
-    parts_.pinned.give_back_some(parts_.real, parts_.ledger.time.recently_ns(), idle_limit_ns);
+    parts_.pinned.give_back_some(parts_.real, parts_.ledger.time.recently_ns(),
+                                 pool::longest_idle_ns);
 }
 
 void ServingPools::note_pool(DeviceOrdinal device) noexcept {
@@ -196,9 +194,9 @@ bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceRea
   bool gave_back = false;
   if (parts_.device.any()) {
     const std::uint64_t now = parts_.ledger.time.recently_ns();
-    if (now > idle_limit_ns && !parts_.captures.any()) {
+    if (now > pool::longest_idle_ns && !parts_.captures.any()) {
       const Uncancelled whole;
-      gave_back = parts_.device.give_back(parts_.real, device, now - idle_limit_ns) != 0;
+      gave_back = parts_.device.give_back(parts_.real, device, now - pool::longest_idle_ns) != 0;
     }
     note_pool(device);
   }
