@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime_hooks/ledger/read/reader.hpp"
+#include "tools/cuwarden/top/recent_rates.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_json.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"

@@ -9,6 +9,7 @@
 
 #include "reporters/model/values.hpp"
 #include "tools/cuwarden/ledgers/ledger_file.hpp"
+#include "tools/cuwarden/top/recent_rates.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_names.hpp"

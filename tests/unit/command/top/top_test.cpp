@@ -7,6 +7,7 @@
 
 #include "tests/unit/reporters/fake_ledger.hpp"
 #include "tools/cuwarden/top/once_view.hpp"
+#include "tools/cuwarden/top/recent_rates.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"
 #include "tools/cuwarden/top/top_sample.hpp"
