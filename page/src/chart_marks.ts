@@ -4,6 +4,9 @@ import type { Chart } from './chart';
 import { styleColour } from './dom';
 import { bytes } from './words';
 
+/** Number of incidents, the first ones, for whose marks a chart has room. The table of incidents has all. */
+export const mostIncidentMarks = 60;
+
 const font = (ratio: number): string => `${11 * ratio}px system-ui, sans-serif`;
 
 /**

@@ -1,6 +1,7 @@
 // Live bytes over time: a chart for each device, with areas that lie one on the other up to its size, and a chart of
 // the host's memory.
 import { Chart, type Line, type Mark, type StepMark } from './chart';
+import { mostIncidentMarks } from './chart_marks';
 import { colourOf } from './colours';
 import type { Maybe, Page, RawReport } from './data';
 import { deviceUse, otherLines, spansOf } from './device_use';
@@ -35,8 +36,7 @@ function incidentMarks(report: RawReport, device: number | null): Mark[] {
     if (time === null || (incidents.device[at] ?? null) !== device) return [];
     return [{ time, text: `${outcome === 'failed' ? 'out of memory' : outcome.replace(/_/g, ' ')} (incident ${id})`, tone: outcome === 'failed' ? 'bad' : 'warning' }];
   });
-  // A chart has room for the first 60; the table of incidents has all.
-  return marks.slice(0, 60);
+  return marks.slice(0, mostIncidentMarks);
 }
 
 /** Returns marks of the peaks of kinds of memory. A mark belongs to the line with the name of its kind. */
