@@ -251,20 +251,16 @@ class LadderTest : public testing::Test {
     Ladder ladder(given, clock, reclaimers);
     return climb(ladder, may_wait, on_device);
   }
-  // Tries the ladder's rungs for a refused request. `may_wait`: true if rungs with a cost to the
-  // program may be tried. `on_device`: true if the request is for device memory, false for host
-  // memory. Returns the rungs that were tried.
+  // Does the work of climb(Settings) with a ladder that may have been climbed before.
   Rungs climb(Ladder& ladder, bool may_wait = true, bool on_device = true) {
     return climb(ladder, {.is_last_resort_due = may_wait, .spill_obstacle = spill_obstacle},
                  on_device);
   }
-  // Returns the request that the driver refuses. `on_device`: true if it is for device memory,
-  // false for host memory.
+  // Returns the refused request. `on_device`: true for device memory, false for host memory.
   Request request_of(bool on_device = true) const {
     return {.bytes = bytes, .device = on_device ? asked_device : no_device, .asked = thing};
   }
-  // Returns true if the ladder's rungs should be tried for the refused request for device memory
-  // under these conditions.
+  // Returns true if rungs should be tried for the refused request under these conditions.
   bool is_worth_climbing(Ladder& ladder, const RescueConditions& conditions) const {
     return ladder.is_worth_climbing(request_of(), conditions);
   }
