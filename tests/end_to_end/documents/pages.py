@@ -25,8 +25,8 @@ BLOCKS_RUN_BY = {
 
 # Programs of the commands within sentences, and the project's own scripts and products.
 PROGRAMS = (
-    r"cuwarden [a-z]+|docker|duckdb|export|flamegraph\.pl|gdb|go|jq|meson|ninja|node|npm|podman|promtool|python3|srun"
-    r"|systemd-run|(?:build[a-z-]*|samples|tests|tools)/[\w./-]+"
+    r"apt-get|cuwarden [a-z]+|docker|duckdb|export|flamegraph\.pl|gdb|go|jq|ls|meson|ninja|node|npm|podman|promtool"
+    r"|python3|rm|srun|strip|systemd-run|(?:build[a-z-]*|samples|tests|tools)/[\w./-]+"
 )
 # A command within a sentence; a form such as `cuwarden run [options] -- CMD…` only describes commands.
 IN_A_SENTENCE = re.compile(rf"`((?:[A-Z_]+=\S+ )*(?:{PROGRAMS}) (?:[^`\[…]|\[(?![\w-]))+)`")

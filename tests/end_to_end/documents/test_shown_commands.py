@@ -77,6 +77,16 @@ def check_systemd_run(_, words):
         check_options(words, "systemd-run")
 
 
+def check_apt_get(_, words):
+    """Fails unless apt-get knows the command and its options. Packages are left out, and nothing is changed."""
+    need_build_program("apt-get")
+    options = [word for word in words[2:] if word.startswith("-")]
+    done = subprocess.run(
+        [*words[:2], "--simulate", *options], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def run_by(file):
     """Returns a check that this file of tests runs the commands of the page."""
 
@@ -93,6 +103,7 @@ NOT_RUN = [
     (r"tests/gpu/(run|fire|benchmarks/\w+\.py) .*", "needs a GPU", check_script),
     (r"(?:[A-Z_]+=\S+ )*meson test(?! -C build (--list|NAME)).*", "tools/test runs these tests", check_meson_test),
     (r"systemd-run .*", "begins a command", check_systemd_run),
+    (r"apt-get .*", "changes the packages of the system", check_apt_get),
     (r"go tool pprof( -http=: .*)?", "test_exports.py", run_by("test_exports.py")),
     (r"duckdb \S+\.db", "test_queries.py", run_by("test_queries.py")),
 ]
@@ -122,6 +133,13 @@ IN_SOURCES = [
     (r"meson install", r"DESTDIR=$PWD/root \g<0> -C build --no-rebuild && find root", "/bin/cuwarden\n", 0),
     (r"meson install .*", r"DESTDIR=$PWD/root \g<0> && find root", "/bin/cuwarden\n", 0),
 ]
+# Commands that are run in an empty folder. `$OLDPWD/app` is a program with debug information. Each has the line that is
+# run, and a text that this line prints.
+IN_AN_EMPTY_FOLDER = {
+    "ls -l": ("truncate -s 8G ledger && ls -l", " 8589934592 "),
+    "rm -rf build": ("mkdir build && touch build/file && rm -rf build && test ! -e build && echo gone", "gone"),
+    "strip -g": ("cp $OLDPWD/app . && strip -g app && test $(wc -c <app) -lt $(wc -c <$OLDPWD/app) && echo less", "less"),
+}
 # Forms of commands that are run in a folder with the sources, but without the build folder.
 SETS_UP_A_FOLDER = r"(?:[A-Z_]+=\S+ )*meson (setup|configure) .*"
 
@@ -138,6 +156,10 @@ def is_in_sources(command):
     return any(re.fullmatch(form, command) for form, *_ in IN_SOURCES)
 
 
+def is_in_an_empty_folder(command):
+    return command in IN_AN_EMPTY_FOLDER
+
+
 def sets_up_a_folder(command):
     return re.fullmatch(SETS_UP_A_FOLDER, command) is not None
 
@@ -151,7 +173,7 @@ def is_jq(command):
 
 
 # Predicates of commands that have a test of their own.
-HAVE_TESTS = (forms, is_in_sources, sets_up_a_folder, is_gdb, is_jq)
+HAVE_TESTS = (forms, is_in_sources, is_in_an_empty_folder, sets_up_a_folder, is_gdb, is_jq)
 
 
 @pytest.mark.parametrize("document, command", parameters(forms))
@@ -220,6 +242,16 @@ def test_a_command_in_the_folder_of_the_sources_works(document, command, in_sour
     run = in_sources(re.sub(form, line, command))
     assert run.returncode == status, run.stdout + run.stderr
     assert said in run.stdout + run.stderr and "Running 0 tests" not in run.stdout
+
+
+@pytest.mark.parametrize("_, command", parameters(is_in_an_empty_folder))
+def test_a_command_about_files_works(_, command, shown, workspace):
+    if command.startswith("strip "):
+        need_build_program("strip")
+    line, said = IN_AN_EMPTY_FOLDER[command]
+    (workspace.folder / "empty").mkdir()
+    run = shown(f"cd ../empty && {line}")
+    assert run.returncode == 0 and said in run.stdout, run.stdout + run.stderr
 
 
 def test_commands_that_set_up_a_build_folder_work(shown, workspace, dry_ninja):
