@@ -14,7 +14,7 @@
 
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/memory/own_memory.hpp"
-#include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
+#include "runtime_hooks/hooks/graphs/node_tables.hpp"
 #include "runtime_hooks/ledger/format/record_fields.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/allocations.hpp"
 #include "runtime_hooks/ledger/write/allocation_records/group_table.hpp"

@@ -1,6 +1,6 @@
 // Both tables consist of chains of rows, one chain for each bucket. Rows are numbered from 1, so
 // that 0 ends a chain and a table of zeros is an empty one.
-#include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
+#include "runtime_hooks/hooks/graphs/node_tables.hpp"
 
 #include <iterator>
 

@@ -1,4 +1,4 @@
-#include "runtime_hooks/hooks/graphs/memory_nodes.hpp"
+#include "runtime_hooks/hooks/graphs/node_tables.hpp"
 
 #include <gtest/gtest.h>
 
