@@ -184,7 +184,7 @@ void Arena::unmap_unused_members(const driver::RealDriver& real) noexcept {
 // Removes the run's row and detaches its pages.
 void Arena::drop_run(Run& run, std::uint64_t unit) noexcept {
   const RunIndex gone = pages_[run.first].run;
-  if (!is_evicted(run)) counts_.held_bytes -= run.bytes();
+  (is_evicted(run) ? counts_.evicted_bytes : counts_.held_bytes) -= run.bytes();
   count_unused(run, -1);
   if (gone == evicted_.run) evicted_ = {};
   std::uint64_t left = unit;
@@ -336,7 +336,7 @@ std::uint64_t Arena::give_back(const driver::RealDriver& real, std::uint64_t unt
   const Locked held(lock_, Locked::ForLong{});
   if (!held || has_ended()) return 0;
   unmap_unused_members(real);
-  if (counts_.idle_bytes == 0) return 0;
+  if (counts_.idle_bytes == 0 && !evicted_.is_on_host) return 0;
   std::uint64_t given = 0;
   for (Run& run : runs_) {
     if (run.count == 0 || run.pages_in_use != 0 || run.idle_since_ns > until_ns) continue;

@@ -102,10 +102,7 @@ std::uint64_t DevicePool::give_back_start_memory(const driver::RealDriver& real,
 
 std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal device, Pause& pause,
                                const MeshGoal& goal) noexcept {
-  const auto savable = [](Arena& arena) {
-    const ArenaCounts counts = arena.counts();
-    return counts.held_bytes - counts.live_bytes;
-  };
+  const auto savable = [](Arena& arena) { return arena.counts().bytes_without_blocks(); };
   std::uint64_t elsewhere = 0, gained = 0;
   bool differs = false;  // true if an address of the device has shown wrong contents
   each([&](Arena& arena) {
@@ -114,14 +111,15 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     differs |= arena.counts().differing_bytes != 0;
   });
   each([&](Arena& arena) {
-    if (arena.device() != device || gained >= goal.needed_bytes || differs) return;
+    const bool is_enough = goal.needed_bytes != 0 && gained >= goal.needed_bytes;
+    if (arena.device() != device || is_enough || differs) return;
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
       MeshGoal rest = goal;
       rest.least_bytes = least;
-      rest.needed_bytes -= gained;
-      rest.enough_bytes -= gained;
+      rest.needed_bytes -= std::min(rest.needed_bytes, gained);
+      rest.enough_bytes -= std::min(rest.enough_bytes, gained);
       gained += arena.mesh(real, pause, rest);
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
@@ -179,6 +177,7 @@ ArenaCounts DevicePool::counts(DeviceOrdinal device) noexcept {
     sum.live_bytes += one.live_bytes;
     sum.idle_bytes += one.idle_bytes;
     sum.partly_idle_bytes += one.partly_idle_bytes;
+    sum.evicted_bytes += one.evicted_bytes;
     sum.served_count += one.served_count;
     sum.served_bytes += one.served_bytes;
     sum.returned_bytes += one.returned_bytes;

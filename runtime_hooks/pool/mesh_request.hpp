@@ -12,7 +12,8 @@ struct MeshGoal {
   // Fewest bytes of device memory for which pages are moved. If a new plan of all pages would save
   // less, together with what was saved before, it is not carried out. 0: there is no such limit.
   std::uint64_t least_bytes = 0;
-  // Once meshing has saved so many bytes of device memory, no further pause begins.
+  // Once meshing has saved so many bytes of device memory, no further pause begins. 0: no page is
+  // moved, but blocks that an earlier call has left in host memory are brought back.
   std::uint64_t needed_bytes = 0;
   // Once meshing has saved so many bytes of device memory, nothing more is moved.
   std::uint64_t enough_bytes = 0;
@@ -22,13 +23,16 @@ struct MeshGoal {
   // given that memory back. A copy is then made before anything else, so that the driver takes the
   // memory while it is free.
   bool copies_need_memory = false;
-  // Most bytes of host memory to which blocks may move during a pause, so that the device has
-  // memory to begin with; 0: none.
-  std::uint64_t most_host_bytes = 0;
   // Most bytes of the saved memory that the arena keeps for the beginning of its next mesh(); 0:
   // none. Only bytes beyond `needed_bytes` are kept, at most 16 MiB, and only if planned moves
   // are left over.
   std::uint64_t kept_bytes = 0;
+  // Most bytes of host memory of each arena to which blocks may move during a pause, so that the
+  // device has memory to begin with; 0: none.
+  std::uint64_t most_host_bytes = 0;
+  // True if new memory is made before the first pause, as far as there is room, so that the pause
+  // is short. False if the device's free memory is spared until the program is paused.
+  bool prepares_memory = true;
 };
 
 // Pauses the program for Arena::mesh(), which moves blocks. In a pause no thread and no stream uses

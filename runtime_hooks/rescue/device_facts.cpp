@@ -28,7 +28,8 @@ void add_memory(const Parts& parts, DeviceOrdinal device, ledger::IncidentFacts&
   }
   if (parts.pools.has_memory_of(device)) {
     const pool::ArenaCounts counts = parts.pools.counts(device);
-    facts.set(Fact::arena_unused_bytes, counts.held_bytes - counts.live_bytes);
+    facts.set(Fact::arena_unused_bytes,
+              counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes));
   }
   const auto idle = parts.readings.idle_in_memory_pools(device);
   if (!idle) return;

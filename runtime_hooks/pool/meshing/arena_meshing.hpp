@@ -84,7 +84,14 @@ class Arena::Meshing {
   // saved. Skips runs that the driver has no room for. Ends, too, if no pause can be had, if a move
   // fails for another reason, or if a test shows that pages cannot share memory. Returns the bytes
   // saved.
-  std::uint64_t run(Pause& pause, std::uint64_t needed_bytes, std::uint64_t enough_bytes) noexcept;
+  //
+  // `prepares_memory`: true if new memory is made before the first pause, as far as there is room,
+  // so that the pause is short.
+  std::uint64_t run(Pause& pause, std::uint64_t needed_bytes, std::uint64_t enough_bytes,
+                    bool prepares_memory) noexcept;
+  // Returns what is_coherent() returns, for the first planned run; false if there is none. To be
+  // called before run(), while the caller pauses the program.
+  bool may_share() noexcept { return next_ != candidates_.size() && is_coherent(); }
   // Makes a small copy on the device, so that the driver takes the memory that it needs for copies.
   // Pauses the program by `Pause` for the copy. To be called before memory is made for moves.
   // Returns false if the copy has failed, or no pause could be had. The copy needs 1,024 bytes

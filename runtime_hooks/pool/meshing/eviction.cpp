@@ -60,7 +60,8 @@ bool Arena::Eviction::prepare(std::uint64_t most_bytes) noexcept {
 }
 
 bool Arena::Eviction::prepare_return() noexcept {
-  if (!arena_.evicted_.is_on_host) return false;
+  // Memory without a block is given back by Arena::give_back().
+  if (!arena_.evicted_.is_on_host || run().pages_in_use == 0) return false;
   bytes_ = run().bytes();
   const std::uint64_t start = arena_.address_of(run().first);
   if (real_.cuMemRetainAllocationHandle(&host_, reinterpret_cast<void*>(start)) == CUDA_SUCCESS)
@@ -99,6 +100,7 @@ bool Arena::Eviction::evict() noexcept {
   if (!is_exchanged) return false;
   arena_.count_unused(run(), -1);
   arena_.counts_.held_bytes -= bytes_;
+  arena_.counts_.evicted_bytes = bytes_;
   arena_.evicted_.is_on_host = true;
   return true;
 }
@@ -117,6 +119,7 @@ bool Arena::Eviction::bring_back() noexcept {
   if (!is_back) return false;
   arena_.evicted_.is_on_host = false;
   arena_.counts_.held_bytes += bytes_;
+  arena_.counts_.evicted_bytes = 0;
   arena_.count_unused(run(), 1);
   return true;
 }

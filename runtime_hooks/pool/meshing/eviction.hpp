@@ -39,7 +39,7 @@ class Arena::Eviction {
   bool evict() noexcept;
   // Moves the blocks back to new device memory. To be called in a pause of the program: the one of
   // evict(), or after prepare_return(). Returns false, with the blocks in host memory, if the
-  // driver refuses.
+  // driver refuses. They may be lost then (ArenaCounts::lost_bytes).
   bool bring_back() noexcept;
   // Returns the bytes of device memory that the chosen run takes before evict(). 0 before
   // prepare().

@@ -24,12 +24,12 @@ constexpr std::uint64_t most_parts = 16384;
 // only, as far as there is room for it. Before a later one, the program gets on with its work and
 // may need the memory.
 std::uint64_t Arena::Meshing::run(Pause& pause, std::uint64_t needed_bytes,
-                                  std::uint64_t enough_bytes) noexcept {
+                                  std::uint64_t enough_bytes, bool prepares_memory) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;
   const auto gained = [&] {
     return held - std::min(held, arena_.counts_.held_bytes - spare_bytes_);
   };
-  bool goes_on = true, is_first = true;
+  bool goes_on = true, is_first = prepares_memory;
   const auto prepares = [&] {
     const Timed timed(pause, arena_.counts_.prepare_ns);
     if (!has_next()) return false;

@@ -92,6 +92,14 @@ class Arena::Passes {
   // Moves pages with their neighbours, if that saves enough. Returns true if no further pass may
   // follow.
   bool move_neighbours() {
+    bool lacked_room = false;
+    if (move_neighbours_by_a_plan(lacked_room)) return true;
+    if (is_enough() || !lacked_room) return false;
+    return move_beside_eviction() && !is_enough() && move_left_over();
+  }
+  // Makes and carries out one plan that moves pages with their neighbours. Returns true if no
+  // further pass may follow. Sets `lacked_room` if room for new memory was lacking.
+  bool move_neighbours_by_a_plan(bool& lacked_room) {
     Pass pass(*this, Plan::neighbours);
     Meshing& meshing = *pass;
     if (!saves_enough(meshing)) {
@@ -102,8 +110,8 @@ class Arena::Passes {
     }
     const bool is_over = move(meshing) == Outcome::refused || meshing.was_stopped();
     meshing.keep_rest();
-    if (is_over || is_enough() || !meshing.lacked_room()) return is_over;
-    return move_beside_eviction() && !is_enough() && move_left_over();
+    lacked_room = meshing.lacked_room();
+    return is_over;
   }
   // True if a plan of neighbours may save what is needed. False if the last one could save too
   // little, and not much has changed since.
@@ -116,7 +124,7 @@ class Arena::Passes {
   // Moves pages of all runs: into new memory, and into memory of the arena while there is too
   // little room for new memory.
   void move_all() {
-    for (int tries = 0; tries < most_tries; ++tries) {
+    for (int tries = 0; tries < most_tries && !is_enough(); ++tries) {
       if (!move_into_new_memory(tries == 0 ? goal_.least_bytes : 0) || is_enough() || differs())
         return;
       const std::uint64_t before = gained_;
@@ -155,25 +163,28 @@ class Arena::Passes {
     Pass pass(*this, Plan::left_over);
     Meshing& meshing = *pass;
     if (meshing.gain() != 0 && take_scratch(meshing) && pause_.begin()) {
+      const std::uint64_t pauses = arena_.counts_.pauses;
       RestOfPause rest(pause_);
-      if (eviction.evict()) {
+      if (meshing.may_share() && eviction.evict()) {
         const std::uint64_t lacks = goal_.needed_bytes - gained_;
         const std::uint64_t amount = eviction.bytes() + (lacks <= little_bytes ? lacks : 0);
-        gained_ += meshing.run(rest, amount, amount);
+        gained_ += meshing.run(rest, amount, amount, true);
         if (!eviction.bring_back()) gained_ += eviction.bytes();
       }
       arena_.counts_.pause_ns += pause_.end();
+      arena_.counts_.pauses = pauses + 1;
     }
     meshing.keep_rest();
     return gained_ > before;
   }
-  // Brings the run back that an earlier call has left in host memory, if there is room for it.
+  // Brings the run back that an earlier call has left in host memory, if there is room for it
+  // besides what is needed.
   void bring_back_evicted() noexcept {
     Eviction eviction(arena_, real_, goal_.verifies);
-    if (!eviction.prepare_return() || gained_ < goal_.needed_bytes + eviction.bytes() ||
-        !pause_.begin())
-      return;
-    if (eviction.bring_back()) gained_ -= eviction.bytes();
+    const bool has_room = goal_.needed_bytes == 0 ||
+                          gained_ >= goal_.needed_bytes + arena_.run(arena_.evicted_.run).bytes();
+    if (!has_room || !eviction.prepare_return() || !pause_.begin()) return;
+    if (eviction.bring_back()) gained_ -= std::min(gained_, eviction.bytes());
     arena_.counts_.pause_ns += pause_.end();
     ++arena_.counts_.pauses;
   }
@@ -186,7 +197,8 @@ class Arena::Passes {
     if (std::exchange(copies_need_memory_, false) && !meshing.have_copies_their_memory(pause_))
       return Outcome::refused;
     if (meshing.gain() == 0 || !take_scratch(meshing)) return Outcome::unmoved;
-    gained_ += meshing.run(pause_, goal_.needed_bytes - gained_, goal_.enough_bytes - gained_);
+    gained_ += meshing.run(pause_, goal_.needed_bytes - gained_, goal_.enough_bytes - gained_,
+                           goal_.prepares_memory);
     return Outcome::moved;
   }
 

@@ -1,4 +1,5 @@
 // Meshing on a device without free memory, which begins by moving some blocks to host memory.
+#include "tests/repetitions.hpp"
 #include "tests/unit/pool/meshing_fixture.hpp"
 
 namespace cuwarden::pool {
@@ -82,6 +83,23 @@ TEST_P(EvictionTest, blocks_stay_in_host_memory_until_there_is_room_again) {
   expect_all_goes();
 }
 
+TEST_P(EvictionTest, blocks_in_host_memory_come_back_without_a_refusal_once_there_is_room) {
+  fill_and_free();
+  most_host_bytes = 16 * MiB;
+  driver->largest_handle = page;
+  EXPECT_GT(mesh(8 * MiB), 0u);
+  ASSERT_EQ(counts().evicted_bytes, on_host());
+  ASSERT_GT(on_host(), 0u);
+  driver->largest_handle = UINT64_MAX;
+  driver->free_bytes += of_others;
+  EXPECT_EQ(mesh(0), 0u);
+  EXPECT_EQ(pauses, 1);
+  EXPECT_EQ(on_host() + counts().evicted_bytes, 0u);
+  EXPECT_EQ(counts().held_bytes, taken());
+  EXPECT_TRUE(all_is_right());
+  expect_all_goes();
+}
+
 TEST_P(EvictionTest, blocks_in_host_memory_are_freed_like_others) {
   fill_and_free();
   most_host_bytes = 16 * MiB;
@@ -90,18 +108,55 @@ TEST_P(EvictionTest, blocks_in_host_memory_are_freed_like_others) {
   ASSERT_GT(on_host(), 0u);
   driver->largest_handle = UINT64_MAX;
   driver->free_bytes += of_others;
+  // Pages without blocks are given back although others hold blocks.
+  const std::uint64_t kept = blocks.rbegin()->first;
+  while (blocks.size() > 1) free_one();
+  ASSERT_EQ(blocks.begin()->first, kept);
+  pool.give_back(real, no_device, UINT64_MAX);
+  EXPECT_EQ(on_host() + counts().evicted_bytes, 0u);
+  expect_all_goes();
+}
+
+TEST_P(EvictionTest, savings_beside_an_eviction_end_the_search_for_more) {
+  for (const std::uint64_t enough : {80 * MiB, 84 * MiB, 100 * MiB}) {
+    fill_and_free();
+    most_host_bytes = 16 * MiB;
+    const std::uint64_t gained = mesh(80 * MiB, INT32_MAX, INT32_MAX, enough);
+    EXPECT_GE(gained, 80 * MiB);
+    EXPECT_LE(gained, enough + 20 * MiB);
+    EXPECT_LE(pauses, 3);
+    EXPECT_EQ(counts().pause_ns, 10 * counts().pauses);
+    driver->free_bytes += of_others;
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+  }
   expect_all_goes();
 }
 
 TEST_P(EvictionTest, a_failure_of_any_call_leaves_all_blocks_intact) {
+  // Returns how many calls may fail while memory is saved beside an eviction.
+  const auto calls_in_all = [&] {
+    constexpr int many = 1'000'000;
+    fill_and_free();
+    most_host_bytes = 16 * MiB;
+    driver->fail_after = many;
+    mesh(30 * MiB);
+    driver->free_bytes += of_others;
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    return many - std::exchange(driver->fail_after, -1);
+  };
+  const int all = calls_in_all();
   int failed = 0;
-  for (int calls = 0; calls < 70; ++calls) {
+  // The eviction makes the first calls and the last ones. Under a sanitizer, fewer others fail.
+  const int step = test::is_sanitized ? 29 : 7;
+  for (int calls = 0; calls < all; calls += calls < 30 || calls > all - 30 ? 1 : step) {
     fill_and_free();
     most_host_bytes = 16 * MiB;
     driver->fail_after = calls;
     mesh(30 * MiB);
     ASSERT_TRUE(driver->under_way.empty()) << "a late copy would overwrite other blocks";
-    failed += driver->fail_after < 0;
+    failed += driver->fail_after < 0 ? 1 : 0;
     driver->fail_after = -1;
     driver->free_bytes += of_others;
     ASSERT_TRUE(all_is_right()) << calls;
@@ -114,6 +169,66 @@ TEST_P(EvictionTest, a_failure_of_any_call_leaves_all_blocks_intact) {
     ASSERT_EQ(on_host(), 0u) << calls;
   }
   EXPECT_GT(failed, 60);
+  expect_all_goes();
+}
+
+// The driver refuses the host memory at the blocks' addresses, and then the old memory, too.
+TEST_P(EvictionTest, blocks_without_memory_count_as_lost_and_others_stay_right) {
+  for (int maps = 1; counts().lost_bytes == 0 && maps < 200; ++maps) {
+    fill_and_free();
+    most_host_bytes = 16 * MiB;
+    driver->maps_refused_after = maps;
+    mesh(30 * MiB);
+    driver->maps_refused_after = -1;
+    driver->free_bytes += of_others;
+    const std::size_t before = blocks.size();
+    std::erase_if(blocks, [](const auto& block) { return !driver->is_mapped(block.first, 1); });
+    ASSERT_EQ(blocks.size() != before, counts().lost_bytes != 0) << maps;
+    ASSERT_TRUE(all_is_right()) << maps;
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+  }
+  EXPECT_GT(counts().lost_bytes, 0u);
+  // No new block lies at the lost addresses.
+  for (int i = 0; i < 500; ++i) ASSERT_NE(allocate(65536), 0u);
+  EXPECT_TRUE(all_is_right());
+}
+
+TEST_P(EvictionTest, contents_stay_right_over_many_evictions) {
+  const std::uint64_t rounds = test::repetitions(12, 400);
+  int evicted = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    fill_and_free();
+    for (int request = 0; request < 6; ++request) {
+      most_host_bytes = random() % 4 == 0 ? 8 * MiB : 16 * MiB;
+      driver->largest_handle =
+          random() % 3 == 0 ? page : (random() % 3 == 0 ? 4 * page : UINT64_MAX);
+      driver->fail_after = random() % 4 == 0 ? static_cast<int>(random() % 500) : -1;
+      mesh((1 + random() % 30) * MiB, 1 + static_cast<int>(random() % 8), INT32_MAX,
+           random() % 60 * MiB, random() % 2 == 0 ? 0 : 16 * MiB);
+      evicted += counts().evicted_bytes != 0 ? 1 : 0;
+      driver->fail_after = -1;
+      driver->largest_handle = UINT64_MAX;
+      ASSERT_TRUE(driver->under_way.empty());
+      ASSERT_TRUE(all_is_right()) << round << ' ' << request;
+      ASSERT_EQ(counts().evicted_bytes, on_host());
+      ASSERT_EQ(counts().lost_bytes, 0u);
+      // Others take what is free, blocks go, and new ones come, also into host memory.
+      if (random() % 2 == 0) of_others += std::exchange(driver->free_bytes, 0);
+      ASSERT_EQ(counts().held_bytes, room - driver->free_bytes - of_others) << round;
+      for (int block = 0; block < 100 && !blocks.empty(); ++block) free_one();
+      for (int block = 0; block < 100; ++block) allocate(std::uint64_t{4096} << random() % 5);
+      ASSERT_TRUE(all_is_right()) << round << ' ' << request;
+      if (random() % 2 == 0) pool.give_back(real, no_device, UINT64_MAX);
+    }
+    driver->free_bytes += of_others;
+    while (!blocks.empty()) free_one();
+    pool.give_back(real, no_device, UINT64_MAX);
+    pool.give_back_start_memory(real, DeviceOrdinal{0});
+    ASSERT_EQ(on_host(), 0u);
+    ASSERT_EQ(taken(), 0u);
+  }
+  EXPECT_GT(evicted, 0);
   expect_all_goes();
 }
 

@@ -104,8 +104,8 @@ class MeshingTest : public testing::Test {
                                             .needed_bytes = needed,
                                             .enough_bytes = std::max(needed, enough),
                                             .verifies = verifies,
-                                            .most_host_bytes = most_host_bytes,
-                                            .kept_bytes = for_next});
+                                            .kept_bytes = for_next,
+                                            .most_host_bytes = most_host_bytes});
     pauses = pause.asked_for();
     return gained;
   }

@@ -1,6 +1,5 @@
 // Blocks come, go and are meshed for a long time: into new memory and into pages that are there,
-// beside blocks that are evicted, with calls of the driver that fail, and with new blocks in pages
-// that share memory.
+// with calls of the driver that fail, and with new blocks in pages that share memory.
 #include "tests/repetitions.hpp"
 #include "tests/unit/pool/meshing_fixture.hpp"
 
@@ -24,7 +23,6 @@ TEST_P(MeshingEitherWayTest, contents_stay_right_over_many_meshes) {
     driver->free_bytes -= withheld;
     const int fails_at = random() % 4 == 0 ? static_cast<int>(random() % 300) : -1;
     driver->fail_after = fails_at;
-    most_host_bytes = random() % 2 == 0 ? 0 : 16 * MiB;
     mesh(1, 1 + static_cast<int>(random() % 8), 1 + static_cast<int>(random() % 4),
          random() % 2 == 0 ? UINT64_MAX / 2 : 8 * MiB);
     failed += fails_at >= 0 && driver->fail_after < 0 ? 1 : 0;
