@@ -40,8 +40,7 @@ bool ServingPools::MeshPause::begin() noexcept {
   }
   const std::uint64_t waited = subtract();
   vain_ns_ += waited;
-  pools_.mesh_not_before_ns_.store(begun_ns_ + waited + vain_times * waited,
-                                   std::memory_order_relaxed);
+  not_before_ns_.store(begun_ns_ + waited + vain_times * waited, std::memory_order_relaxed);
   return false;
 }
 

@@ -1,6 +1,7 @@
-// Pauses of the program in which the pool's memory is moved for a refused request.
+// Pauses of the program in which the pool's memory is moved.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "runtime_hooks/ledger/format/incident_layout.hpp"
@@ -9,20 +10,22 @@
 
 namespace cuwarden::serving {
 
-// The pauses for one call of ServingPools::mesh(). In a pause the submission gate is closed, so
-// that no call gives work to a device, and all devices are idle.
+// The pauses for one refused request, or for unused pages of pieces. In a pause the submission gate
+// is closed, so that no call gives work to a device, and all devices are idle.
 class ServingPools::MeshPause final : public pool::Pause {
  public:
   // `current`: the calling thread's context. `left_ns`: nanoseconds for which the program may still
-  // be paused for the request; each pause is subtracted. Both `ServingPools` and `left_ns` outlive
-  // the object.
-  MeshPause(ServingPools& pools, ContextId current, std::uint64_t& left_ns) noexcept
-      : pools_(pools), current_(current), left_ns_(left_ns) {}
+  // be paused for the purpose; each pause is subtracted. `not_before_ns`: set after a wait in vain
+  // to the time on the pools' clock before which the program should not be paused again. All three
+  // outlive the object.
+  MeshPause(ServingPools& pools, ContextId current, std::uint64_t& left_ns,
+            std::atomic<std::uint64_t>& not_before_ns) noexcept
+      : pools_(pools), current_(current), left_ns_(left_ns), not_before_ns_(not_before_ns) {}
 
   // Closes the gate and waits until all devices are idle. Between two pauses, first lets the
   // program get on with its work for 20 ms. Returns false, with the gate open, if no time is left,
-  // or if memory must not be moved; outcome() then says so. After a wait in vain, mesh() begins no
-  // pause for ten times as long (vain_times).
+  // or if memory must not be moved; outcome() then says so. After a wait in vain, the program
+  // should not be paused for ten times as long (vain_times).
   bool begin() noexcept override;
   // Returns true once the pause has lasted 50 ms since the devices were idle, or if no time is left
   // for the request.
@@ -54,6 +57,7 @@ class ServingPools::MeshPause final : public pool::Pause {
   ServingPools& pools_;
   const ContextId current_;
   std::uint64_t& left_ns_;
+  std::atomic<std::uint64_t>& not_before_ns_;
   // Times on the pools' clock, in nanoseconds: of the last call of begin(), 0 before the first one;
   // and the time at which the pause is over.
   std::uint64_t begun_ns_ = 0, deadline_ns_ = 0;

@@ -1,13 +1,16 @@
-// Moves the pool's blocks into fewer pages, behind the program's addresses. Memory is moved only if
-// a request would fail otherwise, while every device is idle and all submissions are held.
+// Moves the pool's blocks into fewer pages, behind the program's addresses: if a request would fail
+// otherwise, or if the device is short of memory while pages of the pool lie unused. Memory is
+// moved while every device is idle and all submissions are held.
 #include <algorithm>
 
+#include "runtime_hooks/core/confinement.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
 #include "runtime_hooks/core/uncancelled.hpp"
 #include "runtime_hooks/driver/context_idle.hpp"
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/submission_gate.hpp"
 #include "runtime_hooks/driver/unknown_calls.hpp"
+#include "runtime_hooks/ledger/write/devices.hpp"
 #include "runtime_hooks/serving/mesh_pause.hpp"
 #include "runtime_hooks/serving/serving_pools.hpp"
 
@@ -97,8 +100,7 @@ std::uint64_t ServingPools::lacking_bytes(Wanted wanted) const noexcept {
 }
 
 std::uint64_t ServingPools::bytes_without_blocks(DeviceOrdinal device) noexcept {
-  const pool::ArenaCounts counts = parts_.device.counts(device);
-  return counts.held_bytes - std::min(counts.held_bytes, counts.live_bytes);
+  return parts_.device.counts(device).bytes_without_blocks();
 }
 
 // Returns the outcome if memory must not be moved now; null if it may be.
@@ -138,20 +140,20 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
 RungOutcome ServingPools::move_memory(const tracking::CurrentContext& here, Wanted wanted,
                                       std::uint64_t least, std::uint64_t needed,
                                       std::uint64_t& pause_left_ns) noexcept {
-  MeshPause pause(*this, here.context, pause_left_ns);
+  MeshPause pause(*this, here.context, pause_left_ns, mesh_not_before_ns_);
   // Requests like this one are likely to follow. As much again as requests have needed so far is
   // saved for them, as long as that needs no further pause.
   const std::uint64_t ahead = mesh_needed_bytes_.load(std::memory_order_relaxed) + needed;
   const bool any =
-      parts_.device.mesh(
-          parts_.real, here.device, pause,
-          {.least_bytes = least,
-           .needed_bytes = needed,
-           .enough_bytes = needed + ahead,
-           .verifies = settings_.mesh.verifies,
-           .copies_need_memory = wanted.has_given_back,
-           .most_host_bytes = std::min(most_evicted, pool::host_memory_for_spilling(process_)),
-           .kept_bytes = kept_for_next}) != 0;
+      parts_.device.mesh(parts_.real, here.device, pause,
+                         {.least_bytes = least,
+                          .needed_bytes = needed,
+                          .enough_bytes = needed + ahead,
+                          .verifies = settings_.mesh.verifies,
+                          .copies_need_memory = wanted.has_given_back,
+                          .kept_bytes = kept_for_next,
+                          .most_host_bytes = std::min(
+                              most_evicted, pool::host_memory_for_spilling(process_))}) != 0;
   if (any && !wanted.is_guess) mesh_needed_bytes_.fetch_add(needed, std::memory_order_relaxed);
   parts_.device.was_paused(here.device, pause.vain_ns());
   if (any || pause.vain_ns() != 0) note_pool(here.device);
@@ -170,26 +172,35 @@ void ServingPools::tell_of_moves(DeviceOrdinal device) noexcept {
 }
 
 // While the device has more free memory than lies unused, no process lacks it, and the program is
-// not paused for it.
+// not paused for it. Copies may lack their memory while the driver has lent it to the program.
 void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
   constexpr std::uint64_t longest_pause_ns = 20'000'000, rest_times = 100;
   constexpr std::uint64_t small = std::uint64_t{64} << 20, small_share = 50;
   const tracking::CurrentContext here = parts_.queries.current_unguarded();
-  const std::uint64_t unused = parts_.device.counts(here.device).partly_idle_bytes;
-  if (unused <= small || is_ending_.load(std::memory_order_relaxed) || !can_mesh()) return;
+  const pool::ArenaCounts counts = parts_.device.counts(here.device);
+  const std::uint64_t unused = counts.partly_idle_bytes;
+  if ((unused <= small && counts.evicted_bytes == 0) || !can_mesh()) return;
   const auto reading = driver::read_current_device(parts_.real);
-  if (!reading || unused <= reading->total_bytes / small_share || unused <= reading->free_bytes ||
-      parts_.captures.any() || mesh_obstacle())
+  if (!reading || parts_.captures.any() || mesh_obstacle() ||
+      parts_.ledger.devices.lent_context_bytes(here.device) != 0)
     return;
+  const std::uint64_t free = reading->free_bytes + counts.idle_bytes;
+  const bool is_short =
+      unused > std::max(small, reading->total_bytes / small_share) && unused > free;
+  const bool brings_back =
+      counts.evicted_bytes != 0 && reading->free_bytes > small + counts.evicted_bytes;
+  if (!is_short && !brings_back) return;
   const std::uint64_t begun = clock_.now_ns();
-  if (begun < mesh_not_before_ns_.load(std::memory_order_relaxed)) return;
-  std::uint64_t left_ns = longest_pause_ns;
-  MeshPause pause(*this, here.context, left_ns);
+  std::uint64_t left_ns = std::min(longest_pause_ns, settings_.longest_mesh_pause_ns());
+  // A wait in vain is no reason not to pause the program for a refused request.
+  std::atomic<std::uint64_t> no_matter{0};
+  MeshPause pause(*this, here.context, left_ns, no_matter);
   parts_.device.mesh(parts_.real, here.device, pause,
-                     {.least_bytes = small,
-                      .needed_bytes = unused,
-                      .enough_bytes = unused,
-                      .verifies = settings_.mesh.verifies});
+                     {.least_bytes = is_short ? small : 0,
+                      .needed_bytes = is_short ? unused : 0,
+                      .enough_bytes = is_short ? unused : 0,
+                      .verifies = settings_.mesh.verifies,
+                      .prepares_memory = false});
   parts_.device.was_paused(here.device, pause.vain_ns());
   note_pool(here.device);
   tell_of_moves(here.device);
@@ -199,6 +210,7 @@ void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
 }
 
 void ServingPools::release_unused_of_pieces() noexcept {
+  if (is_ending_.load(std::memory_order_relaxed) || is_confined()) return;
   const std::uint64_t now = parts_.ledger.time.recently_ns();
   std::uint64_t not_before = release_not_before_ns_.load(std::memory_order_relaxed);
   if (now >= not_before && release_not_before_ns_.compare_exchange_strong(

@@ -173,11 +173,14 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
   pool::Arena* const arena = pools.device.owner(address);
   const CUresult result = arena != nullptr ? free_block(pools, real, *arena, address)
                                            : free_range(pools, real, address, used_in);
-  if (is_gone(result)) {
-    PoolMemoryAccess::free_deferred(serving);
-    PoolMemoryAccess::release_unused_of_pieces(serving);
-  }
+  if (is_gone(result)) PoolMemoryAccess::free_deferred(serving);
   return result;
+}
+
+void memory_of_pool_was_freed() noexcept {
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  PoolMemoryAccess::release_unused_of_pieces(*serving_pools.load(std::memory_order_acquire));
 }
 
 CUresult free_of_pinned_pool(const driver::RealDriver& real, void* pointer) noexcept {

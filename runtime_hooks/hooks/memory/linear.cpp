@@ -104,7 +104,7 @@ CUresult cuMemFree(HookedCall& call, CUdeviceptr_v1 dptr) {
 
 CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
   const bool is_of_pool = serving::is_of_pool(dptr);
-  return call.freed(
+  const CUresult result = call.freed(
       Space::pointer, dptr,
       [&] {
         return is_of_pool ? serving::free_of_pool(call.real(), dptr)
@@ -113,6 +113,8 @@ CUresult cuMemFree_v2(HookedCall& call, CUdeviceptr dptr) {
       [&](const ledger::TakenRecord& taken) {
         if (!is_of_pool) call.memory().freed_out_of_order(taken);
       });
+  if (is_of_pool && result == CUDA_SUCCESS && call.recording()) serving::memory_of_pool_was_freed();
+  return result;
 }
 
 }  // namespace cuwarden::hooks
