@@ -6,10 +6,12 @@
 namespace cuwarden::pool {
 namespace {
 
-// An arena that grows maps a sixteenth of its size ahead, because mapping one page takes as long as
-// mapping many. At most 16 MiB are mapped ahead: larger pieces make meshing slower (measured). Of
-// every 512 MiB, the first 8 MiB are mapped page by page, and the next 56 MiB in pieces of 8 MiB at
-// most: on a full device, meshing can move other pages into these without new memory.
+// An arena that grows maps pieces of up to a sixteenth of its size, because mapping one page takes
+// as long as mapping many. A piece has 16 MiB at most: larger ones make meshing slower (measured).
+// Only a block that needs more gets a larger piece. Of every 512 MiB that the arena holds, the
+// first 8 MiB are mapped without pages ahead of need. The next 56 MiB come in pieces of up to
+// 8 MiB. On a full device, meshing can move other pages into single pages and into pieces of four
+// pages without new memory.
 constexpr std::uint64_t growth_share = 16, most_ahead_bytes = std::uint64_t{16} << 20,
                         small_pieces_each_bytes = std::uint64_t{512} << 20,
                         single_pages_bytes = std::uint64_t{8} << 20,
@@ -368,7 +370,7 @@ void Arena::end(const driver::RealDriver& real) noexcept {
   unused_runs_ = {};
   copy_kernel_ = {};
   counts_.held_bytes = counts_.live_bytes = 0;
-  counts_.idle_bytes = counts_.partly_idle_bytes = 0;
+  counts_.idle_bytes = counts_.partly_idle_bytes = counts_.evicted_bytes = 0;
 }
 
 CUresult Arena::change_access(const driver::RealDriver& real, DeviceOrdinal peer,

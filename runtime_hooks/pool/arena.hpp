@@ -91,7 +91,8 @@ class Arena {
   // Gives memory without blocks back to the driver. Memory goes in runs (groups of pages whose
   // memory is given back together): those that have held no block since `until_ns`, a time on the
   // ledger's clock. UINT64_MAX means all runs without blocks. Memory that mesh() has kept for its
-  // next call stays. Returns the bytes given back.
+  // next call stays. Host memory of an evicted run goes back, too. Returns the bytes of device
+  // memory given back.
   std::uint64_t give_back(const driver::RealDriver&, std::uint64_t until_ns) noexcept;
   // Makes little used pages share memory, and gives the saved memory back to the driver. Blocks are
   // copied in pauses of the program, which `Pause` begins and ends, but keep their addresses. The
@@ -175,8 +176,9 @@ class Arena {
     // last joined the run; 0 if no block has come to the run.
     std::uint64_t filled_at = 0;
 
-    // Returns the bytes of device memory that the run (a group of pages of addresses) takes. Pages
-    // of a lost run count, too, although some have no memory any more.
+    // Returns the bytes of device memory that the run (a group of pages of addresses) takes; of
+    // host memory, if the run is evicted. Pages of a lost run count, too, although some have no
+    // memory any more.
     std::uint64_t bytes() const noexcept { return span * page_bytes; }
   };
   // Planned moves of meshing that were not made. They are kept for the next request that meshing is
@@ -252,7 +254,7 @@ class Arena {
   // Enters the run as lost (Run::is_lost): counts its bytes, and withholds its free addresses. The
   // parts for that were announced to Packing before.
   void lose(Run&) noexcept;
-  // True if the run's blocks lie in host memory (class Eviction).
+  // True if the run has host memory in place of device memory (class Eviction).
   bool is_evicted(const Run& run) const noexcept {
     return evicted_.is_on_host && &run == &runs_[evicted_.run - 1];
   }
@@ -314,7 +316,8 @@ class Arena {
   void drop_run(Run&, std::uint64_t unit = 1) noexcept;
   // Adds the run's memory without blocks to `idle_bytes` (no page has a block) or
   // `partly_idle_bytes` of `counts_` (`sign` 1), or subtracts it (`sign` -1). To be called with -1
-  // before each change of that memory, such as of Run::pages_in_use, and with 1 after it.
+  // before each change of that memory, such as of Run::pages_in_use, and with 1 after it. Does
+  // nothing for an evicted run.
   void count_unused(const Run& run, int sign) noexcept;
   // Adds 1 to Page::blocks of each page in which a part of the block lies. All these pages must
   // have memory.
@@ -357,8 +360,8 @@ class Arena {
   struct {
     std::uint64_t taken_bytes = 0, held_bytes = 0, gain = UINT64_MAX / 2;
   } neighbours_plan_;
-  // The run that class Eviction has chosen (0: none), and whether its blocks lie in host memory
-  // now.
+  // `run`: number of the run that class Eviction has chosen; 0: none. `is_on_host`: true while that
+  // run has host memory in place of device memory.
   struct {
     RunIndex run = 0;
     bool is_on_host = false;

@@ -8,8 +8,7 @@ namespace cuwarden::pool {
 
 // Figures of an arena (the pool's memory for one context), or their sum over all arenas of a
 // device. held_bytes, live_bytes, idle_bytes, partly_idle_bytes and evicted_bytes are the present
-// values. All
-// others but differing_bytes and unshared_bytes are totals since the process began.
+// values. All others but differing_bytes and unshared_bytes are totals since the process began.
 struct ArenaCounts {
   std::uint64_t held_bytes = 0;  // Bytes of device memory that the arena holds now.
   // Bytes of the blocks that the program has not freed: the sizes that it asked for.
@@ -18,16 +17,16 @@ struct ArenaCounts {
   // once: by give_back() or give_back_start_memory().
   std::uint64_t idle_bytes = 0;
   // Bytes of pages without a block that cannot be given back alone, because they were mapped in one
-  // piece with pages that hold blocks. Meshing can give them back. Pages that share memory do not
-  // count.
+  // piece with pages that hold blocks. Meshing can give them back. Pages that share memory, and
+  // those of evicted runs, do not count.
   std::uint64_t partly_idle_bytes = 0;
   // Returns the bytes of the arena's memory, on the device and the host, that no live block takes.
   std::uint64_t bytes_without_blocks() const noexcept {
     const std::uint64_t all = held_bytes + evicted_bytes;
     return all - std::min(all, live_bytes);
   }
-  // Bytes of host memory in which blocks lie that meshing has moved there and could not bring back.
-  // `live_bytes` has these blocks, `held_bytes` does not have their memory.
+  // Bytes of host memory to which meshing has moved blocks that it could not bring back. live_bytes
+  // counts these blocks; held_bytes does not count this memory.
   std::uint64_t evicted_bytes = 0;
   // Number of blocks (one for each request) that the pool ever handed out, and the sum of the bytes
   // that these requests asked for.

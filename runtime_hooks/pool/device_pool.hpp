@@ -13,8 +13,9 @@
 
 namespace cuwarden::pool {
 
-// Memory of the pool that has held no block for this long goes back to the driver. A shorter time
-// would be more work for a program that allocates and frees in turn.
+// Nanoseconds after which memory without a block goes back to the driver, in this pool and in that
+// of page-locked memory. With a shorter time, a program that allocates and frees in turn would cost
+// more calls of the driver.
 inline constexpr std::uint64_t longest_idle_ns = 1'000'000'000;
 
 // A block (memory that the pool handed out for one request) and the arena that the block lies in.

@@ -12,8 +12,9 @@ struct MeshGoal {
   // Fewest bytes of device memory for which pages are moved. If a new plan of all pages would save
   // less, together with what was saved before, it is not carried out. 0: there is no such limit.
   std::uint64_t least_bytes = 0;
-  // Once meshing has saved so many bytes of device memory, no further pause begins. 0: no page is
-  // moved, but blocks that an earlier call has left in host memory are brought back.
+  // Once meshing has saved so many bytes of device memory, no further pause begins to save more. A
+  // pause may still begin to bring blocks back from host memory, if so many bytes then stay saved.
+  // 0: no page is moved, but blocks in host memory are brought back if the device has room.
   std::uint64_t needed_bytes = 0;
   // Once meshing has saved so many bytes of device memory, nothing more is moved.
   std::uint64_t enough_bytes = 0;
@@ -30,8 +31,9 @@ struct MeshGoal {
   // Most bytes of host memory of each arena to which blocks may move during a pause, so that the
   // device has memory to begin with; 0: none.
   std::uint64_t most_host_bytes = 0;
-  // True if new memory is made before the first pause, as far as there is room, so that the pause
-  // is short. False if the device's free memory is spared until the program is paused.
+  // True if new memory for many runs is made before the first pause, as far as there is room, so
+  // that the pause is short. False if it is made for one run only before the pause, so that other
+  // processes can use the device's free memory until then.
   bool prepares_memory = true;
 };
 
@@ -55,8 +57,9 @@ class Pause {
   ~Pause() = default;
 };
 
-// A pause that is the rest of one that has begun: begins once, and its end ends nothing. It has no
-// clock, because no time in it lies outside of pauses.
+// The rest of a pause that has begun already, for code that begins and ends pauses itself. begin()
+// succeeds once, and end() changes nothing and returns 0: the owner of the whole pause ends it.
+// now_ns() returns 0, since times are measured only outside of pauses.
 class RestOfPause final : public Pause {
  public:
   // `whole`, the pause that has begun, outlives the object.

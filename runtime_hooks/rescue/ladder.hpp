@@ -32,9 +32,9 @@ class Ladder {
   // Returns true if rungs should be tried for the refused request under these conditions. Returns
   // false if a rescue has found no memory in the last tenth of a second, and another one would find
   // none either. Only rescues of requests for the same thing (Request::asked) on the same device
-  // count. Another rescue is tried if memory was freed
-  // since, or if the request is smaller. It is also tried if there are rungs that the earlier
-  // rescue has not tried, such as a reclaimer that was registered since.
+  // count. Another rescue is tried if memory was freed since, or if the request is smaller. It is
+  // also tried if there are rungs that the earlier rescue has not tried, such as a reclaimer that
+  // was registered since.
   bool is_worth_climbing(const Request&, const RescueConditions&) noexcept;
   // Tries the rungs for the refused request until one has served it, or until the driver fails with
   // an error other than a lack of memory (OUT_OF_MEMORY, or RefusedCall::refusal). In a thread that

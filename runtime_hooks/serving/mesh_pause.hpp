@@ -10,25 +10,25 @@
 
 namespace cuwarden::serving {
 
-// The pauses for one refused request, or for unused pages of pieces. In a pause the submission gate
-// is closed, so that no call gives work to a device, and all devices are idle.
+// The pauses for one refused request, or for one call of release_unused_of_pieces(). In a pause the
+// submission gate is closed, so that no call gives work to a device, and all devices are idle.
 class ServingPools::MeshPause final : public pool::Pause {
  public:
-  // `current`: the calling thread's context. `left_ns`: nanoseconds for which the program may still
-  // be paused for the purpose; each pause is subtracted. `not_before_ns`: set after a wait in vain
-  // to the time on the pools' clock before which the program should not be paused again. All three
-  // outlive the object.
+  // `current`: the calling thread's context. `left_ns`: nanoseconds for which the object may still
+  // pause the program; each pause is subtracted. `not_before_ns`: set after a wait in vain to the
+  // time on the pools' clock before which the program should not be paused again. `pools`,
+  // `left_ns` and `not_before_ns` outlive the object.
   MeshPause(ServingPools& pools, ContextId current, std::uint64_t& left_ns,
             std::atomic<std::uint64_t>& not_before_ns) noexcept
       : pools_(pools), current_(current), left_ns_(left_ns), not_before_ns_(not_before_ns) {}
 
   // Closes the gate and waits until all devices are idle. Between two pauses, first lets the
   // program get on with its work for 20 ms. Returns false, with the gate open, if no time is left,
-  // or if memory must not be moved; outcome() then says so. After a wait in vain, the program
-  // should not be paused for ten times as long (vain_times).
+  // or if memory must not be moved; outcome() then says so. After a wait in vain, sets
+  // `not_before_ns` to the end of the wait plus ten times its length (vain_times).
   bool begin() noexcept override;
-  // Returns true once the pause has lasted 50 ms since the devices were idle, or if no time is left
-  // for the request.
+  // Returns true once the pause has lasted 50 ms since the devices were idle, or if `left_ns` is
+  // used up.
   bool is_over() noexcept override;
   // Opens the gate. Returns the nanoseconds since begin() was called, without the time in which the
   // program got on with its work.

@@ -17,10 +17,10 @@
 namespace cuwarden::serving {
 namespace {
 
-// Bytes that meshing keeps of what it saves, so that it has something to begin with the next time.
+// Most bytes, beyond those needed, that meshing keeps of the saved memory to begin with next time.
 constexpr std::uint64_t kept_for_next = std::uint64_t{16} << 20;
-// Most bytes of blocks that are moved to host memory during a pause: the largest pieces in which
-// the pool maps its memory.
+// Most bytes of host memory to which an arena moves blocks in a pause: the size of the largest
+// piece that the pool maps ahead. A larger piece, which only a large block gets, is not moved.
 constexpr std::uint64_t most_evicted = std::uint64_t{16} << 20;
 // Nanoseconds between two looks for unused pages that were mapped in one piece with used ones.
 constexpr std::uint64_t looks_each_ns = 1'000'000'000;
@@ -171,8 +171,9 @@ void ServingPools::tell_of_moves(DeviceOrdinal device) noexcept {
     notices_.tell_once(Notice::memory_not_shared, device, counts.unshared_bytes);
 }
 
-// While the device has more free memory than lies unused, no process lacks it, and the program is
-// not paused for it. Copies may lack their memory while the driver has lent it to the program.
+// While the device has more free memory than lies unused in pieces, no process lacks the unused
+// memory, and the program is not paused. Nothing is moved, either, while memory of contexts is lent
+// to the program, because the driver may then have no memory for copies.
 void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
   constexpr std::uint64_t longest_pause_ns = 20'000'000, rest_times = 100;
   constexpr std::uint64_t small = std::uint64_t{64} << 20, small_share = 50;
@@ -192,7 +193,7 @@ void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
   if (!is_short && !brings_back) return;
   const std::uint64_t begun = clock_.now_ns();
   std::uint64_t left_ns = std::min(longest_pause_ns, settings_.longest_mesh_pause_ns());
-  // A wait in vain is no reason not to pause the program for a refused request.
+  // A wait in vain here must not keep a refused request from pausing the program.
   std::atomic<std::uint64_t> no_matter{0};
   MeshPause pause(*this, here.context, left_ns, no_matter);
   parts_.device.mesh(parts_.real, here.device, pause,
@@ -209,13 +210,17 @@ void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
       std::memory_order_relaxed);
 }
 
+// This runs after each free, and usually only compares the time.
 void ServingPools::release_unused_of_pieces() noexcept {
-  if (is_ending_.load(std::memory_order_relaxed) || is_confined()) return;
   const std::uint64_t now = parts_.ledger.time.recently_ns();
   std::uint64_t not_before = release_not_before_ns_.load(std::memory_order_relaxed);
-  if (now >= not_before && release_not_before_ns_.compare_exchange_strong(
-                               not_before, now + looks_each_ns, std::memory_order_relaxed))
-    release_unused_of_pieces_now(now);
+  if (now < not_before || is_ending_.load(std::memory_order_relaxed) || is_confined() ||
+      !release_not_before_ns_.compare_exchange_strong(not_before, now + looks_each_ns,
+                                                      std::memory_order_relaxed))
+    return;
+  const ErrnoGuard keep;
+  const Uncancelled whole;
+  release_unused_of_pieces_now(now);
 }
 
 }  // namespace cuwarden::serving

@@ -178,8 +178,6 @@ CUresult free_of_pool(const driver::RealDriver& real, CUdeviceptr address,
 }
 
 void memory_of_pool_was_freed() noexcept {
-  const ErrnoGuard keep;
-  const Uncancelled whole;
   PoolMemoryAccess::release_unused_of_pieces(*serving_pools.load(std::memory_order_acquire));
 }
 

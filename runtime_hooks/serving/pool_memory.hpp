@@ -76,9 +76,10 @@ CUresult free_of_pinned_pool(const driver::RealDriver&, void*) noexcept;
 // it is gone, since the driver has then freed all memory. After a free, also frees memory whose
 // free was put off.
 CUresult free_of_pool(const driver::RealDriver&, CUdeviceptr, ContextId used_in = {}) noexcept;
-// To be called after free_of_pool() has succeeded and the free is recorded. Gives pages back to a
-// device that is short of memory if they lie unused beside used ones. That pauses the program at
-// times, so all calls of the process must be recorded. Holds no lock of the caller.
+// To be called after free_of_pool() has succeeded and the free is recorded, by a thread that holds
+// no lock. If the device is short of memory, gives pages back that lie unused beside used ones.
+// Brings blocks back from host memory once there is room. May pause the program for both. Must not
+// be called while calls are not recorded, because some of these do not wait for the pause to end.
 void memory_of_pool_was_freed() noexcept;
 
 }  // namespace cuwarden::serving

@@ -311,8 +311,8 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns the bytes that the current context's device lacks for the request, with what the driver
   // keeps free besides; 0 if it has enough, or if its free memory cannot be read.
   std::uint64_t lacking_bytes(Wanted) const noexcept;
-  // Returns the bytes of the pool's memory on the device that no live block takes: the most that
-  // moving blocks can save.
+  // Returns the bytes of the pool's memory for the device, also of evicted blocks' host memory,
+  // that no live block takes: the most that moving blocks can save.
   std::uint64_t bytes_without_blocks(DeviceOrdinal) noexcept;
   // Returns the outcome of mesh() if no memory may be moved now: unsafe, or timed_out shortly after
   // a pause in vain. Null if it may be moved. Tells the user of an obstacle on the device.
@@ -323,11 +323,11 @@ class ServingPools final : public tracking::ReadingListener {
                                   std::uint64_t needed, std::uint64_t& pause_left_ns) noexcept;
   // Tells the user once of each thing that went wrong when memory of the device was moved.
   void tell_of_moves(DeviceOrdinal) noexcept;
-  // Gives unused pages back to the device that were mapped in one piece with used ones, by moving
-  // the blocks of these. Does so only if more lies unused in that way than 64 MiB, than a fiftieth
-  // of the device's memory, and than the device has free. Looks once a second at most. Pauses the
-  // program for 20 ms at most, and for a hundredth of the time. To be called by a thread that has
-  // freed memory of the pool, and that holds no lock.
+  // Moves blocks, so that unused pages in the same piece go back to the current context's device.
+  // Does so only if such pages have more than 64 MiB, than a fiftieth of the device's memory, and
+  // than is free. Also brings blocks back from host memory once there is room. Does nothing in a
+  // confined thread, or while memory must not be moved. Looks once a second at most, pauses the
+  // program for 20 ms at most, and then rests a hundred times as long. To be called after a free.
   void release_unused_of_pieces() noexcept;
   // Does the work of release_unused_of_pieces(). `now_ns`: the time on the ledger's clock.
   void release_unused_of_pieces_now(std::uint64_t now_ns) noexcept;

@@ -188,10 +188,10 @@ int (*fill_slot(Caller* slot, std::uintptr_t address))(int*) {
   return reinterpret_cast<int (*)(int*)>(get_version);
 }
 
-// Returns the entry for all callers without one, if the calling thread is to fill it; null once it
-// is filled. Waits while another thread fills it. A forked child does not have that thread, and a
-// signal handler may have interrupted it. So after a second the calling thread fills the entry,
-// too: both store the same functions.
+// Returns `elsewhere` if the calling thread is to fill that entry; null if it is filled already.
+// While another thread fills the entry, waits for a second at most. That thread may not go on: a
+// forked child does not have it, and the caller may be a signal handler that has interrupted it.
+// After the second, the calling thread fills the entry, too: both store the same functions.
 Caller* elsewhere_to_fill() {
   const std::uint64_t deadline_ns = now_ns() + 1'000'000'000;
   for (;;) {

@@ -35,9 +35,11 @@ class MemoryOwner {
   // Makes a forked child the owner of its memory, so that is_ours() becomes true. Calls
   // `begin_anew`, which must forget what the parent recorded. If several threads call at once, one
   // does the work and the others wait for it, by `clock`, for ten seconds at most. Does nothing if
-  // is_marked() is false, or if is_ours() is true already. Returns false if the thread that does
-  // the work has not finished in time. It may have ended in the middle, as a process does that
-  // shares the memory. Later callers then do not wait again.
+  // is_marked() is false, or if is_ours() is true already. Returns true in all these cases.
+  //
+  // Returns false if the thread that does the work has not finished in time. That thread may never
+  // finish: it may belong to another process that shares the memory (vfork) and has ended. From
+  // then on, calls return false without a wait, until the work is finished after all.
   bool take_over(Clock& clock, void (*begin_anew)()) noexcept;
 
   // Returns the pid of the process that owns the memory that the caller runs in. In a child of
@@ -65,7 +67,8 @@ class MemoryOwner {
     // then be another process: a child of vfork, whose memory its parent goes on using, may have
     // called take_over().
     std::atomic<bool> is_guess;
-    // True once a thread has waited in vain for another thread's take_over(). No thread waits then.
+    // True once a thread has waited in vain for another thread's take_over(). From then on, no
+    // thread waits for it.
     std::atomic<bool> is_slow;
     // Inode of the pid namespace of the process that called mark(), if that process has pid 1 there
     // and the namespace is known; otherwise 0.

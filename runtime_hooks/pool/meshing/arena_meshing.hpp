@@ -24,8 +24,8 @@ namespace cuwarden::pool {
 // If one of the runs that are to share memory has as many pages of memory as the span, its memory
 // is the target. Otherwise the target is new memory. Moved in the order of the plan, no run needs
 // more new memory than it gives back, so a little free memory is enough. A device without free
-// memory has some once a run was evicted to host memory (eviction.hpp). Otherwise only the memory
-// of such runs can be a target there.
+// memory has some once a run was evicted to host memory (eviction.hpp). Without an eviction, only
+// memory of runs with as many pages as the span can be a target on such a device.
 //
 // A run for which no new memory is made is copied before its addresses change: its blocks are
 // copied from its own addresses to those of the targets. Then its addresses are mapped to the
@@ -85,12 +85,13 @@ class Arena::Meshing {
   // fails for another reason, or if a test shows that pages cannot share memory. Returns the bytes
   // saved.
   //
-  // `prepares_memory`: true if new memory is made before the first pause, as far as there is room,
-  // so that the pause is short.
+  // `prepares_memory`: true if new memory is made for many runs before the first pause, as far as
+  // there is room; false if for the next run only, as before each later pause.
   std::uint64_t run(Pause& pause, std::uint64_t needed_bytes, std::uint64_t enough_bytes,
                     bool prepares_memory) noexcept;
-  // Returns what is_coherent() returns, for the first planned run; false if there is none. To be
-  // called before run(), while the caller pauses the program.
+  // Tests, with the first planned run, if pages may share memory on this device and driver
+  // (is_coherent()). Returns false, too, if no run is planned. To be called before run(), while the
+  // caller pauses the program.
   bool may_share() noexcept { return next_ != candidates_.size() && is_coherent(); }
   // Makes a small copy on the device, so that the driver takes the memory that it needs for copies.
   // Pauses the program by `Pause` for the copy. To be called before memory is made for moves.
@@ -183,7 +184,7 @@ class Arena::Meshing {
   // Returns the bytes of a target's memory.
   std::uint64_t target_bytes() const noexcept { return span_ * page_bytes; }
   // True if the run (pages whose memory is mapped together) can be moved: it holds blocks, none of
-  // its pages has lost its memory, and it is not chosen to be evicted.
+  // its pages has lost its memory, and class Eviction has not chosen it.
   bool may_move(RunIndex index) const noexcept {
     const Run& run = arena_.run(index);
     return run.pages_in_use != 0 && !run.is_lost && index != arena_.evicted_.run;

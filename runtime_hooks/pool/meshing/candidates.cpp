@@ -95,9 +95,9 @@ bool Arena::Meshing::add_candidate(RunIndex index, std::vector<PageSteps>& pages
   return true;
 }
 
-// Plans moves of all candidates. If neighbours are to move together, only runs that have a multiple
-// of the span's pages are candidates. If a run of a target has just the span, its memory becomes
-// the target.
+// Plans moves of all candidates. If neighbours are to move together, only runs whose number of
+// pages of memory is a multiple of the span are candidates. If one of the runs that are to share a
+// target has exactly as much memory as a target, its memory becomes the target.
 void Arena::Meshing::find_moves() {
   const ArenaCounts& counts = arena_.counts_;
   std::vector<PageSteps> pages;

@@ -105,7 +105,8 @@ bool Arena::Eviction::evict() noexcept {
   return true;
 }
 
-// The copy is made before the run has the new memory, so that a failure changes nothing.
+// The copy is made before the run's addresses have the new memory, so that a failed copy changes
+// nothing.
 bool Arena::Eviction::bring_back() noexcept {
   const CUdeviceptr at = scratch_ + bytes_;
   CUmemGenericAllocationHandle made = 0;

@@ -9,9 +9,9 @@
 namespace cuwarden::pool {
 
 // Moves the blocks of one run (pages whose memory is mapped together) to host memory, and back.
-// Their addresses stay. Meanwhile the driver has the run's device memory for other pages. If the
-// driver cannot give device memory back, the blocks stay in host memory. The device then reaches
-// them over the bus, which is slower, until a later object brings them back.
+// Their addresses stay. Meanwhile meshing can use the run's device memory for other pages. If the
+// driver has no device memory for the blocks afterwards, they stay in host memory. The device then
+// reaches them over the bus, which is slower, until a later object brings them back.
 //
 // The caller holds the arena's lock for as long as the object lives.
 class Arena::Eviction {
@@ -25,42 +25,46 @@ class Arena::Eviction {
   Eviction(const Eviction&) = delete;
   Eviction& operator=(const Eviction&) = delete;
 
-  // Chooses the largest run that shares no memory, and makes host memory of its size. To be called
-  // before the pause of the program. `most_bytes`: most bytes of host memory. Meshing does not move
-  // the chosen run while the object lives. Returns false, with nothing chosen, if there is no such
-  // run, if another one is evicted already, or if the driver refuses.
+  // Chooses the largest run with blocks that shares no memory and takes `most_bytes` or less. Makes
+  // host memory of the run's size. Meshing does not move the chosen run while the object lives. To
+  // be called before the pause of the program. Returns false if there is no such run, or if another
+  // one is evicted already. Returns false, too, if the device cannot map host memory, host memory
+  // is lacking or the driver refuses; the run may then stay chosen until the object is destroyed.
   bool prepare(std::uint64_t most_bytes) noexcept;
-  // Chooses the run that an earlier object has left in host memory. To be called before the pause
-  // of the program. Returns false if there is none, or if the driver refuses.
+  // Chooses the run that an earlier object has left in host memory, if the run still has blocks. To
+  // be called before the pause of the program. Returns false if there is none, if host memory is
+  // lacking, or if the driver refuses.
   bool prepare_return() noexcept;
   // Moves the blocks to host memory, and gives the device memory back to the driver. To be called
-  // in a pause of the program, after prepare(). Returns false, with the blocks in device memory, if
-  // a call of the driver fails. They may be lost then (ArenaCounts::lost_bytes).
+  // in a pause of the program, after prepare(). Returns false if a call of the driver fails, or if
+  // a compared copy is not right. The blocks then still lie in device memory, unless they are lost
+  // (ArenaCounts::lost_bytes).
   bool evict() noexcept;
-  // Moves the blocks back to new device memory. To be called in a pause of the program: the one of
-  // evict(), or after prepare_return(). Returns false, with the blocks in host memory, if the
-  // driver refuses. They may be lost then (ArenaCounts::lost_bytes).
+  // Moves the blocks back to new device memory. To be called after evict(), in the same pause of
+  // the program; or in a pause after prepare_return(). Returns false if a call of the driver fails,
+  // or if a compared copy is not right. The blocks then still lie in host memory, unless they are
+  // lost (ArenaCounts::lost_bytes).
   bool bring_back() noexcept;
-  // Returns the bytes of device memory that the chosen run takes before evict(). 0 before
-  // prepare().
+  // Returns the bytes of the chosen run's memory; 0 before prepare() or prepare_return().
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   Run& run() noexcept { return arena_.run(arena_.evicted_.run); }
-  // Makes ready what evict() and bring_back() need of the run: host memory for the list of
-  // addresses that are withheld if the run is lost, and scratch addresses, with the host memory at
-  // their start. Returns false if host memory is lacking or the driver refuses.
+  // Prepares evict() and bring_back(). Announces the run's addresses to Packing, in case the run is
+  // lost. Reserves scratch addresses, and maps `host_` at their start. Returns false if memory for
+  // the list of addresses is lacking, or if the driver refuses.
   bool reserve() noexcept;
   // Maps the memory behind `handle` at the scratch address `at`. Returns false, with nothing
   // mapped, if the driver refuses.
   bool map_scratch(CUdeviceptr at, CUmemGenericAllocationHandle handle) noexcept;
   void unmap_scratch(CUdeviceptr at) noexcept;
-  // Copies the run's memory, and waits for the copy. Returns false if that fails, or if the copies
-  // are to be compared and differ.
+  // Copies the run's memory from address to address, and waits for the copy. Returns false if the
+  // driver refuses, or if a comparison (`verifies_`) does not find equal contents. Contents that
+  // differ set ArenaCounts::differing_bytes.
   bool copy(std::uint64_t to, std::uint64_t from) noexcept;
-  // Maps the memory behind `handle` at the run's addresses, in exchange for the one behind
-  // `before`. Returns false if the driver refuses: the run then has the memory that it had, unless
-  // it is lost.
+  // Maps the memory behind `handle` at the run's addresses, in exchange for the memory behind
+  // `before`. Returns false if the driver refuses: the run then has its memory `before` again,
+  // unless the run is lost.
   bool exchange(CUmemGenericAllocationHandle handle, CUmemGenericAllocationHandle before) noexcept;
 
   Arena& arena_;
@@ -73,7 +77,8 @@ class Arena::Eviction {
   // device memory behind it. 0: none are reserved.
   CUdeviceptr scratch_ = 0;
   bool is_host_mapped_ = false;  // true while the host memory is mapped at `scratch_`
-  // True if the driver has refused to unmap a scratch address. Then they are never freed.
+  // True if the driver has refused to unmap a scratch address. The scratch addresses then stay
+  // reserved until the process ends.
   bool is_scratch_stuck_ = false;
 };
 

@@ -20,9 +20,9 @@ constexpr std::uint64_t most_parts = 16384;
 }  // namespace
 
 // One plan serves all pauses: a second plan would find runs that the first one has moved only in
-// part. Moves are prepared before each pause. Memory to move into is made before the first one
-// only, as far as there is room for it. Before a later one, the program gets on with its work and
-// may need the memory.
+// part. Moves are prepared before each pause. With `prepares_memory`, memory to move into is made
+// before the first one, as far as there is room for it. Before any other pause, it is made for the
+// next run only, because the program gets on with its work and may need the memory.
 std::uint64_t Arena::Meshing::run(Pause& pause, std::uint64_t needed_bytes,
                                   std::uint64_t enough_bytes, bool prepares_memory) noexcept {
   const std::uint64_t held = arena_.counts_.held_bytes;

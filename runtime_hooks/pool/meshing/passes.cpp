@@ -14,8 +14,9 @@ constexpr int most_tries = 4;
 // A plan of neighbours is made again once blocks take a 64th less than at the last one that saved
 // too little, or the arena holds a 64th more.
 constexpr std::uint64_t much_changed = 64;
-// Most bytes that are saved in the pause in which a run is evicted, besides those of the run. More
-// is saved in later pauses: memory is prepared before these begin.
+// If no more than so many bytes are still needed, the pause in which a run is evicted saves them,
+// too. If more are needed, that pause saves as many as the run takes, and later pauses save the
+// rest: memory is prepared before these begin.
 constexpr std::uint64_t little_bytes = std::uint64_t{64} << 20;
 
 }  // namespace
@@ -121,8 +122,9 @@ class Arena::Passes {
            arena_.packing_.taken_bytes() < taken - taken / much_changed ||
            arena_.counts_.held_bytes > held + held / much_changed;
   }
-  // Moves pages of all runs: into new memory, and into memory of the arena while there is too
-  // little room for new memory.
+  // Moves pages of all runs into new memory. If there is too little room for that, moves some
+  // beside an evicted run; if that saves nothing, moves some into memory of the arena. Then tries
+  // again.
   void move_all() {
     for (int tries = 0; tries < most_tries && !is_enough(); ++tries) {
       if (!move_into_new_memory(tries == 0 ? goal_.least_bytes : 0) || is_enough() || differs())
@@ -150,8 +152,11 @@ class Arena::Passes {
     return outcome == Outcome::unmoved || (outcome == Outcome::moved && meshing.lacked_room());
   }
   // Evicts a run to host memory, so that there is room for new memory. Carries out moves that the
-  // last pass has left over, until they have saved as much as the run takes, and what is needed if
-  // that is little. Then brings the run back, in the same pause. Returns true if memory was saved.
+  // last pass has left over, until they have saved as many bytes as the run takes. If no more than
+  // `little_bytes` are still needed, these are saved as well. Then brings the run back, in the same
+  // pause. If the driver has no memory for the run, its blocks stay in host memory, and its bytes
+  // count as saved. Returns true if memory was saved; false, with nothing moved, if no run can be
+  // evicted or no moves are left over.
   bool move_beside_eviction() {
     const std::uint64_t before = gained_;
     if (copies_need_memory_ || arena_.left_over_.runs.empty()) return false;
@@ -177,8 +182,8 @@ class Arena::Passes {
     meshing.keep_rest();
     return gained_ > before;
   }
-  // Brings the run back that an earlier call has left in host memory, if there is room for it
-  // besides what is needed.
+  // Brings back the run whose blocks this call or an earlier one has left in host memory. If the
+  // goal needs memory, does so only if more than that was saved, by the run's size or more.
   void bring_back_evicted() noexcept {
     Eviction eviction(arena_, real_, goal_.verifies);
     const bool has_room = goal_.needed_bytes == 0 ||

@@ -12,16 +12,16 @@ namespace cuwarden::rescue {
 // memory.
 extern const Rung retry, synchronise, trim, give_back, mesh, reclaim, wait, spill;
 
-// A turn of a rung in a rescue.
+// A position in the order of rungs. The wait rung has two positions, of which each rescue uses one.
 struct Turn {
   const Rung& rung;  // the rung that is tried
-  // True if the turn takes place in a rescue with no wait in vain shortly before it. Meant are
-  // waits for other processes to free memory of the device.
+  // True if the rung is tried here, unless a wait for other processes to free memory of the device
+  // was in vain shortly before the rescue.
   bool is_due_usually = true;
-  // True if the turn takes place in a rescue shortly after a wait in vain.
+  // True if the rung is tried here after such a wait in vain.
   bool is_due_after_a_vain_wait = true;
 
-  // Returns true if the turn takes place. `wait_was_vain`: true if a wait for other processes was
+  // Returns true if the rung is tried here. `wait_was_vain`: true if a wait for other processes was
   // in vain shortly before.
   constexpr bool is_due(bool wait_was_vain) const noexcept {
     return wait_was_vain ? is_due_after_a_vain_wait : is_due_usually;

@@ -236,3 +236,10 @@ def test_nothing_is_moved_without_a_refusal(workspace, keep_mib, env):
     assert run.returncode == 0, run.stderr
     assert run.last_line["lost"] == 0
     assert run.report["pool"]["mesh_pauses"] == 0
+
+
+def test_a_confined_thread_moves_nothing_when_it_frees_memory(workspace):
+    """The kernel ends the process at the first system call that a pause of the program begins with."""
+    run = workspace.run([program("unused_pages"), 0, "confined"], pooled(), preload=DRIVEN)
+    assert run.returncode == 0, run.stderr
+    assert run.last_line["lost"] == 0

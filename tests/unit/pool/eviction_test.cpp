@@ -7,13 +7,14 @@ namespace {
 
 class EvictionTest : public MeshingEitherWayTest {
  protected:
-  // Fills the device with blocks of 64 KiB, and frees half of them by chance, but none of the first
-  // in each piece. Then others take the rest of the device.
+  // Allocates 350 of the device's 400 MiB in blocks of 64 KiB. Frees three of four by chance, but
+  // none at the start of a piece; and then all in the first 80 MiB of addresses. At last, others
+  // take all free memory of the device.
   void fill_and_free() {
     for (int i = 0; i < 5600; ++i) ASSERT_NE(allocate(65536), 0u);
     const std::uint64_t start = blocks.begin()->first;
     keep_runs_apart(4);
-    // Frees the first blocks, where pages were mapped one by one.
+    // Frees the first blocks, whose pages were mapped alone or in twos.
     while (!blocks.empty() && blocks.begin()->first < start + 80 * MiB) free_one();
     pool.give_back(real, no_device, UINT64_MAX);
     of_others = std::exchange(driver->free_bytes, 0);
@@ -41,7 +42,7 @@ TEST_P(EvictionTest, meshing_begins_by_moving_blocks_to_the_host_and_brings_them
   EXPECT_EQ(counts().held_bytes, before - gained);
   EXPECT_EQ(on_host(), 0u);
   EXPECT_EQ(counts().pauses, static_cast<unsigned>(pauses))
-      << "both moves lie in a pause of others";
+      << "blocks go to the host and back in a pause of other moves";
   EXPECT_TRUE(all_is_right());
   driver->free_bytes += of_others;
   expect_all_goes();
@@ -60,7 +61,7 @@ TEST_P(EvictionTest, no_more_host_memory_is_taken_than_may_be) {
   expect_all_goes();
 }
 
-// Others take the memory that the driver has got back.
+// The driver makes no memory larger than a page, as if others had taken what it got back.
 TEST_P(EvictionTest, blocks_stay_in_host_memory_until_there_is_room_again) {
   fill_and_free();
   most_host_bytes = 16 * MiB;

@@ -153,7 +153,7 @@ TEST(TraceComparison, no_groups_of_blocks_with_pages_of_their_own_need_less_memo
   for (const Grouping& grouping : groupings) std::printf(" %15s", grouping.name);
   std::printf("\n");
   std::array<double, groupings.size()> sums{};
-  // With LARGE_COUNTS all programs.
+  // All programs are compared if LARGE_COUNTS is set; otherwise the first one only.
   const std::size_t programs = test::repetitions(1, traces::programs.size());
   for (const char* const program : std::span(traces::programs).first(programs)) {
     const auto calls = traces::read(std::string(TRACES) + "/" + program + ".txt");
