@@ -105,7 +105,8 @@ def test_odd_sizes_all_fit_into_the_pool(workspace, size):
 
 
 def test_requests_of_a_churning_program_are_served(workspace):
-    env = pooled(CUWARDEN_SIM_MEMORY="20GiB")
+    # The simulated device copies a page in a millisecond, a real one in a microsecond.
+    env = pooled(CUWARDEN_SIM_MEMORY="20GiB", CUWARDEN_MESH_PAUSE="1m")
     plain = workspace.run([sample("churn")], env, shim=False)
     assert plain.last_line["request"]["error"] == "cudaErrorMemoryAllocation"
     run = workspace.run([sample("churn")], env)
