@@ -148,6 +148,7 @@ TEST(TraceComparison, programs_need_no_more_memory_in_the_pool_than_in_the_drive
 // Blocks of one call site or age often die together. So groups with pages of their own might leave
 // more pages empty. Each group has a page that is not full, however.
 TEST(TraceComparison, no_groups_of_blocks_with_pages_of_their_own_need_less_memory) {
+  if (test::is_sanitized) GTEST_SKIP() << "takes a minute under a sanitizer";
   std::printf("share of the driver's memory, in the mean: before / after meshing\n%-20s",
               "program");
   for (const Grouping& grouping : groupings) std::printf(" %15s", grouping.name);
