@@ -40,8 +40,8 @@ struct FrameworkPool {
 // The memory to which a framework's figures belong.
 struct FrameworkMemory {
   std::string_view framework;  // name of the framework, such as "PyTorch"
-  std::string_view
-      framework_pool{};  // name of the framework's pool; empty: the main pool of the device
+  // Name of the framework's pool; empty: the main pool of the device.
+  std::string_view framework_pool{};
   DeviceOrdinal device = no_device;  // device of the memory; no_device: host memory
   // Incident at which the figures are given; 0: none, they are the latest ones.
   IncidentId incident{};
