@@ -99,6 +99,11 @@ class Arena {
   // arena's device must be that of the current context. Returns the bytes saved. May throw
   // std::bad_alloc, and has saved nothing then.
   std::uint64_t mesh(const driver::RealDriver&, Pause&, const MeshGoal&);
+  // Brings blocks back to device memory that mesh() has left in host memory (class Eviction), in a
+  // pause of the program. The caller has seen that the device has room for them. The arena's device
+  // must be that of the current context. `verifies`: true if the copy is compared with its
+  // original. Does nothing if no blocks lie in host memory, or if the driver refuses.
+  void bring_back_evicted(const driver::RealDriver&, Pause&, bool verifies) noexcept;
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request is refused. Returns the bytes given back; 0 if none was kept.
   std::uint64_t give_back_start_memory(const driver::RealDriver&) noexcept;
@@ -254,6 +259,9 @@ class Arena {
   // Enters the run as lost (Run::is_lost): counts its bytes, and withholds its free addresses. The
   // parts for that were announced to Packing before.
   void lose(Run&) noexcept;
+  // Brings the evicted run back in a pause of the program. Returns false if there is none, no pause
+  // can be had or the driver refuses. The caller holds the arena's lock.
+  bool bring_back_in_a_pause(const driver::RealDriver&, Pause&, bool verifies) noexcept;
   // True if the run has host memory in place of device memory (class Eviction).
   bool is_evicted(const Run& run) const noexcept {
     return evicted_.is_on_host && &run == &runs_[evicted_.run - 1];

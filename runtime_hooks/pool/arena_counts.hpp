@@ -20,11 +20,6 @@ struct ArenaCounts {
   // piece with pages that hold blocks. Meshing can give them back. Pages that share memory, and
   // those of evicted runs, do not count.
   std::uint64_t partly_idle_bytes = 0;
-  // Returns the bytes of the arena's memory, on the device and the host, that no live block takes.
-  std::uint64_t bytes_without_blocks() const noexcept {
-    const std::uint64_t all = held_bytes + evicted_bytes;
-    return all - std::min(all, live_bytes);
-  }
   // Bytes of host memory to which meshing has moved blocks that it could not bring back. live_bytes
   // counts these blocks; held_bytes does not count this memory.
   std::uint64_t evicted_bytes = 0;
@@ -57,6 +52,13 @@ struct ArenaCounts {
   // Not 0 if the last test of a second address has found that the address takes memory of its own,
   // or that the driver refuses it. The value is the bytes that were tested. Nothing was moved then.
   std::uint64_t unshared_bytes = 0;
+
+  // Returns the bytes of the arena's memory, on the device and the host, that no live block takes:
+  // the most that meshing can save.
+  std::uint64_t bytes_without_blocks() const noexcept {
+    const std::uint64_t all = held_bytes + evicted_bytes;
+    return all - std::min(all, live_bytes);
+  }
 };
 
 }  // namespace cuwarden::pool

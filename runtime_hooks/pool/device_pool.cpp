@@ -111,15 +111,14 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     differs |= arena.counts().differing_bytes != 0;
   });
   each([&](Arena& arena) {
-    const bool is_enough = goal.needed_bytes != 0 && gained >= goal.needed_bytes;
-    if (arena.device() != device || is_enough || differs) return;
+    if (arena.device() != device || gained >= goal.needed_bytes || differs) return;
     elsewhere -= std::min(elsewhere, savable(arena));
     const std::uint64_t least = goal.least_bytes - std::min(goal.least_bytes, gained + elsewhere);
     try {
       MeshGoal rest = goal;
       rest.least_bytes = least;
-      rest.needed_bytes -= std::min(rest.needed_bytes, gained);
-      rest.enough_bytes -= std::min(rest.enough_bytes, gained);
+      rest.needed_bytes -= gained;
+      rest.enough_bytes -= gained;
       gained += arena.mesh(real, pause, rest);
     } catch (...) {
       // If host memory for a plan is lacking, this arena is not meshed.
@@ -127,6 +126,13 @@ std::uint64_t DevicePool::mesh(const driver::RealDriver& real, DeviceOrdinal dev
     differs = arena.counts().differing_bytes != 0;
   });
   return gained;
+}
+
+void DevicePool::bring_back_evicted(const driver::RealDriver& real, DeviceOrdinal device,
+                                    Pause& pause, bool verifies) noexcept {
+  each([&](Arena& arena) {
+    if (arena.device() == device) arena.bring_back_evicted(real, pause, verifies);
+  });
 }
 
 void DevicePool::set_ending(ContextId context, bool is_ending) noexcept {

@@ -87,6 +87,9 @@ class DevicePool {
   // the driver. Blocks are copied, but keep their addresses. `Pause` pauses the program while
   // blocks are copied. The current context must be one of the device. Returns the bytes saved.
   std::uint64_t mesh(const driver::RealDriver&, DeviceOrdinal, Pause&, const MeshGoal&) noexcept;
+  // Brings blocks of the device's arenas back from host memory, to which mesh() has moved them
+  // (Arena::bring_back_evicted()). The caller has seen that the device has room for them.
+  void bring_back_evicted(const driver::RealDriver&, DeviceOrdinal, Pause&, bool verifies) noexcept;
   // Gives back to the driver the memory that mesh() has kept for its next call. To be called before
   // a request on the device is refused without a call of mesh(). Returns the bytes given back.
   std::uint64_t give_back_start_memory(const driver::RealDriver&, DeviceOrdinal) noexcept;

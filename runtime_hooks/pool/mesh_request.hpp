@@ -14,7 +14,6 @@ struct MeshGoal {
   std::uint64_t least_bytes = 0;
   // Once meshing has saved so many bytes of device memory, no further pause begins to save more. A
   // pause may still begin to bring blocks back from host memory, if so many bytes then stay saved.
-  // 0: no page is moved, but blocks in host memory are brought back if the device has room.
   std::uint64_t needed_bytes = 0;
   // Once meshing has saved so many bytes of device memory, nothing more is moved.
   std::uint64_t enough_bytes = 0;

@@ -99,10 +99,6 @@ std::uint64_t ServingPools::lacking_bytes(Wanted wanted) const noexcept {
   return reading ? enough - std::min(enough, reading->free_bytes) : 0;
 }
 
-std::uint64_t ServingPools::bytes_without_blocks(DeviceOrdinal device) noexcept {
-  return parts_.device.counts(device).bytes_without_blocks();
-}
-
 // Returns the outcome if memory must not be moved now; null if it may be.
 std::optional<RungOutcome> ServingPools::move_obstacle(DeviceOrdinal device) noexcept {
   // Captures must not be disturbed.
@@ -110,7 +106,7 @@ std::optional<RungOutcome> ServingPools::move_obstacle(DeviceOrdinal device) noe
   if (clock_.now_ns() < mesh_not_before_ns_.load(std::memory_order_relaxed))
     return RungOutcome::timed_out;
   if (const auto obstacle = mesh_obstacle()) {
-    notices_.tell_once(*obstacle, device, bytes_without_blocks(device));
+    notices_.tell_once(*obstacle, device, parts_.device.counts(device).bytes_without_blocks());
     return RungOutcome::unsafe;
   }
   return std::nullopt;
@@ -121,7 +117,7 @@ RungOutcome ServingPools::mesh(const tracking::CurrentContext& here, Wanted want
   std::uint64_t needed = lacking_bytes(wanted);
   // Another thread has made room. A guess was too small.
   if (needed == 0) return wanted.is_guess ? RungOutcome::no_memory : RungOutcome::served;
-  const std::uint64_t gainable = bytes_without_blocks(here.device);
+  const std::uint64_t gainable = parts_.device.counts(here.device).bytes_without_blocks();
   if (wanted.is_guess) needed = std::min(needed, gainable);
   // The driver's share may be more than the request needs.
   const std::uint64_t least =
@@ -196,12 +192,15 @@ void ServingPools::release_unused_of_pieces_now(std::uint64_t now_ns) noexcept {
   // A wait in vain here must not keep a refused request from pausing the program.
   std::atomic<std::uint64_t> no_matter{0};
   MeshPause pause(*this, here.context, left_ns, no_matter);
-  parts_.device.mesh(parts_.real, here.device, pause,
-                     {.least_bytes = is_short ? small : 0,
-                      .needed_bytes = is_short ? unused : 0,
-                      .enough_bytes = is_short ? unused : 0,
-                      .verifies = settings_.mesh.verifies,
-                      .prepares_memory = false});
+  if (is_short)
+    parts_.device.mesh(parts_.real, here.device, pause,
+                       {.least_bytes = small,
+                        .needed_bytes = unused,
+                        .enough_bytes = unused,
+                        .verifies = settings_.mesh.verifies,
+                        .prepares_memory = false});
+  else
+    parts_.device.bring_back_evicted(parts_.real, here.device, pause, settings_.mesh.verifies);
   parts_.device.was_paused(here.device, pause.vain_ns());
   note_pool(here.device);
   tell_of_moves(here.device);

@@ -311,9 +311,6 @@ class ServingPools final : public tracking::ReadingListener {
   // Returns the bytes that the current context's device lacks for the request, with what the driver
   // keeps free besides; 0 if it has enough, or if its free memory cannot be read.
   std::uint64_t lacking_bytes(Wanted) const noexcept;
-  // Returns the bytes of the pool's memory for the device, also of evicted blocks' host memory,
-  // that no live block takes: the most that moving blocks can save.
-  std::uint64_t bytes_without_blocks(DeviceOrdinal) noexcept;
   // Returns the outcome of mesh() if no memory may be moved now: unsafe, or timed_out shortly after
   // a pause in vain. Null if it may be moved. Tells the user of an obstacle on the device.
   std::optional<ledger::RungOutcome> move_obstacle(DeviceOrdinal) noexcept;

@@ -182,16 +182,13 @@ class Arena::Passes {
     meshing.keep_rest();
     return gained_ > before;
   }
-  // Brings back the run whose blocks this call or an earlier one has left in host memory. If the
-  // goal needs memory, does so only if more than that was saved, by the run's size or more.
+  // Brings back the run whose blocks this call or an earlier one has left in host memory, if more
+  // was saved than is needed, by the run's size or more.
   void bring_back_evicted() noexcept {
-    Eviction eviction(arena_, real_, goal_.verifies);
-    const bool has_room = goal_.needed_bytes == 0 ||
-                          gained_ >= goal_.needed_bytes + arena_.run(arena_.evicted_.run).bytes();
-    if (!has_room || !eviction.prepare_return() || !pause_.begin()) return;
-    if (eviction.bring_back()) gained_ -= std::min(gained_, eviction.bytes());
-    arena_.counts_.pause_ns += pause_.end();
-    ++arena_.counts_.pauses;
+    const std::uint64_t bytes = arena_.counts_.evicted_bytes;
+    if (gained_ >= goal_.needed_bytes + bytes &&
+        arena_.bring_back_in_a_pause(real_, pause_, goal_.verifies))
+      gained_ -= bytes;
   }
   bool saves_enough(const Meshing& meshing) const noexcept {
     return gained_ + meshing.gain() >= goal_.needed_bytes;
@@ -253,6 +250,23 @@ std::uint64_t Arena::give_back_start_memory(const driver::RealDriver& real) noex
   counts_.returned_bytes += given;
   counts_.meshed_bytes += given;
   return given;
+}
+
+bool Arena::bring_back_in_a_pause(const driver::RealDriver& real, Pause& pause,
+                                  bool verifies) noexcept {
+  Eviction eviction(*this, real, verifies);
+  if (!eviction.prepare_return() || !pause.begin()) return false;
+  const bool is_back = eviction.bring_back();
+  counts_.pause_ns += pause.end();
+  ++counts_.pauses;
+  return is_back;
+}
+
+void Arena::bring_back_evicted(const driver::RealDriver& real, Pause& pause,
+                               bool verifies) noexcept {
+  const Locked held(lock_, Locked::ForLong{});
+  if (!held || has_ended() || is_closing() || counts_.differing_bytes != 0) return;
+  bring_back_in_a_pause(real, pause, verifies);
 }
 
 std::uint64_t Arena::mesh(const driver::RealDriver& real, Pause& pause, const MeshGoal& goal) {
