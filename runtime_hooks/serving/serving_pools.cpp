@@ -187,7 +187,7 @@ void ServingPools::process_is_ending() noexcept {
     note_pool(DeviceOrdinal{ordinal});
 }
 
-bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceReading& reading,
+bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceReading&,
                                    std::uint64_t) noexcept {
   if (!settings_.uses_pool() || is_ending_.load(std::memory_order_relaxed)) return false;
   note_pinned();
@@ -200,12 +200,12 @@ bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceRea
     }
     note_pool(device);
   }
-  turn_on_if_slabs_lock(device, reading.total_bytes);
   return gave_back;
 }
 
-void ServingPools::turn_on_if_slabs_lock(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
-  if (settings_.pool != PoolMode::automatic || is_shared_.load(std::memory_order_relaxed) ||
+void ServingPools::interval_has_passed(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
+  if (settings_.pool != PoolMode::automatic || is_ending_.load(std::memory_order_relaxed) ||
+      is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
   if (parts_.ledger.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;

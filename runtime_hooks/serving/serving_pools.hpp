@@ -192,15 +192,17 @@ class ServingPools final : public tracking::ReadingListener {
   // if `may` is false. Returns false if the driver refused this for some of the memory.
   bool change_access(DeviceOrdinal device, DeviceOrdinal peer, bool may) noexcept;
   // Gives those pages of the device's pool back that have had no allocation for a second, unless a
-  // stream is captured. Writes the pool's figures to the ledger. Under PoolMode::automatic,
-  // turns the pool on for the device once more than 2 % of the device's memory is locked. Locked
-  // memory was freed by the program, but lies in slabs (2 MiB units of the driver) that are partly
-  // live. The pool stays off if the process shares memory by IPC handles. Does nothing if the
-  // settings turn the pool off, or once the process is ending. Returns true if pages were given
-  // back. To be called after the device's free memory was read. The last argument is always 0: it
-  // is there for listeners that have a reading_begins() of their own.
+  // stream is captured. Writes the pool's figures to the ledger. Does nothing if the settings turn
+  // the pool off, or once the process is ending. Returns true if pages were given back. To be
+  // called after the device's free memory was read. The last argument is always 0: it is there for
+  // listeners that have a reading_begins() of their own.
   bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                        std::uint64_t) noexcept override;
+  // Under PoolMode::automatic, turns the pool on for the device once more than 2 % of the device's
+  // memory is locked. Locked memory was freed by the program, but lies in slabs (2 MiB units of the
+  // driver) that are partly live. The pool stays off if the process shares memory by IPC handles,
+  // or once the process is ending. `total_bytes`: size of the device's memory.
+  void interval_has_passed(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
   // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
   // nothing after this call. Must be called when the process begins to end.
   void process_is_ending() noexcept;
@@ -237,9 +239,6 @@ class ServingPools final : public tracking::ReadingListener {
   bool is_used(DeviceOrdinal device) const noexcept {
     return (~used_.load(std::memory_order_relaxed) & bit_of(device)) == 0;
   }
-  // Turns the pool on for the device under the conditions that device_was_read() names.
-  // `total_bytes`: size of the device's memory.
-  void turn_on_if_slabs_lock(DeviceOrdinal, std::uint64_t total_bytes) noexcept;
   // Lets this device, and all others on which the process has a context, reach each other's pool
   // memory and spilled memory. Adds the device to `used_`, the devices with a context. If two
   // devices cannot reach each other, or the driver refuses the access, sets `are_apart_`: the pool

@@ -61,6 +61,8 @@ std::uint64_t DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
     if (listeners[i] != nullptr) begun[i] = listeners[i]->reading_begins(device);
   const auto reading = driver::read_current_device(real_);
   if (!reading) return 0;
+  if (device.value >= 0 && device.value < device_limit)
+    total_bytes_[device.value].store(reading->total_bytes, std::memory_order_relaxed);
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
   const std::uint64_t allocated = ledger_.totals.taken_on(device);
   // The reading is noted between the two listeners. One books memory that was there at the reading;
@@ -83,18 +85,23 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
     const std::uint64_t rss = host_memory_in_use();
     if (rss != 0) ledger_.totals.sample_host_rss(rss, ledger_.time.now_ns());
   }
+  const bool interval_is_over = is_due(next_interval_ns_, now, reading_interval_ns);
   const bool reading_is_due = is_due(next_reading_ns_, now, reading_interval_ns);
-  const auto plan_look = [&] {
-    next_look_ns_.store(std::min(next_rss_ns_.load(std::memory_order_relaxed),
-                                 next_reading_ns_.load(std::memory_order_relaxed)),
-                        std::memory_order_relaxed);
-  };
   plan_look();
-  if (!reading_is_due) return;
+  if (!interval_is_over && !reading_is_due) return;
   const CurrentContext here = queries_.current_unguarded();
   if (here.device == no_device) return;
+  if (reading_is_due) read_and_plan(here.device, now);
+  if (!interval_is_over || listener_ == nullptr || here.device.value < 0 ||
+      here.device.value >= device_limit)
+    return;
+  const std::uint64_t total = total_bytes_[here.device.value].load(std::memory_order_relaxed);
+  if (total != 0) listener_->interval_has_passed(here.device, total);
+}
+
+void DeviceReadings::read_and_plan(DeviceOrdinal device, std::uint64_t now) noexcept {
   const std::uint64_t begun_ns = clock_.now_ns();
-  read(here.device, ledger::ReadingAt::last_call, [] { return true; });
+  read(device, ledger::ReadingAt::last_call, [] { return true; });
   const std::uint64_t took_ns = clock_.now_ns() - begun_ns;
   // One slow reading may have had to wait for another thread.
   const std::uint64_t usual_ns =
@@ -103,6 +110,13 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
   next_reading_ns_.store(now + std::min(usual_ns * lengths_between_readings, longest_interval_ns),
                          std::memory_order_relaxed);
   plan_look();
+}
+
+void DeviceReadings::plan_look() noexcept {
+  next_look_ns_.store(std::min({next_rss_ns_.load(std::memory_order_relaxed),
+                                next_interval_ns_.load(std::memory_order_relaxed),
+                                next_reading_ns_.load(std::memory_order_relaxed)}),
+                      std::memory_order_relaxed);
 }
 
 DeviceReadings::FreeBytes DeviceReadings::read_at_exit(

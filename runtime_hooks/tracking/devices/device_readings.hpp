@@ -29,6 +29,11 @@ class ReadingListener {
   // changed the device's memory.
   virtual bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                                std::uint64_t begun) noexcept = 0;
+  // Is called at most once in 100 ms while the program allocates on this device, whether the device
+  // is read at that time or not. `total_bytes`: size of the device's memory. Is not called before
+  // the first reading of the device.
+  virtual void interval_has_passed(DeviceOrdinal,
+                                   [[maybe_unused]] std::uint64_t total_bytes) noexcept {}
   // Is called for the listener of DeviceReadings::tell_first() if the other listener has changed
   // the device's memory after the reading was passed to this one.
   virtual void memory_has_changed(DeviceOrdinal) noexcept {}
@@ -87,8 +92,9 @@ class DeviceReadings {
   // Asks the driver how full the current context's device is, and writes the answer into the
   // ledger: at most once in 100 ms, over all devices together, and for about 0.1 % of the time if
   // the driver is slow, but once in 10 s at least.
-  // Then tells the listener. Also writes the host memory that the process holds, at most once in
-  // 250 ms. `now_ns` is the time since the process began.
+  // Then tells the listener. Tells it, too, that an interval has passed
+  // (ReadingListener::interval_has_passed()). Also writes the host memory that the process holds,
+  // at most once in 250 ms. `now_ns` is the time since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
@@ -106,6 +112,11 @@ class DeviceReadings {
   // Takes those readings of the current device and of the process's host memory use that are due.
   // `now_ns` is the time since the process began.
   void look_around(std::uint64_t now_ns) noexcept;
+  // Reads the current context's device, which must have this ordinal, and plans the time of the
+  // next reading by how long this one took. `now_ns` is the time since the process began.
+  void read_and_plan(DeviceOrdinal, std::uint64_t now_ns) noexcept;
+  // Plans the next look_around() for the time when the first thing is due.
+  void plan_look() noexcept;
   // Takes a reading of the current context's device, which must have this ordinal: writes the
   // driver's answers into the ledger, and tells the listener. Does nothing if the driver does not
   // answer. `ReadingAt` is the occasion. The driver is asked for the device's free memory, and then
@@ -123,14 +134,18 @@ class DeviceReadings {
   Clock& clock_;  // measures how long a reading takes
   // Nanoseconds that the last reading took which read_now_and_then() has made; 0: none yet.
   std::atomic<std::uint64_t> last_took_ns_{0};
-  // Nanoseconds from the process's beginning to the time when the next reading is due: the earlier
-  // one of `next_reading_ns_` and `next_rss_ns_`.
+  // Nanoseconds from the process's beginning to the next time when something is due: the earliest
+  // one of the next three.
   std::atomic<std::uint64_t> next_look_ns_{0};
+  // Nanoseconds from the process's beginning to the end of the present interval of 100 ms.
+  std::atomic<std::uint64_t> next_interval_ns_{0};
   // Nanoseconds from the process's beginning to the earliest time for the next reading of a device.
   std::atomic<std::uint64_t> next_reading_ns_{0};
   // Nanoseconds from the process's beginning to the earliest time for the next reading of the
   // process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
+  // By device ordinal: size of the device's memory in bytes, as its first reading said; 0 before.
+  std::atomic<std::uint64_t> total_bytes_[device_limit]{};
   // By device ordinal: true once the process has used the device, and a thread has begun to write
   // its name and UUID into the ledger.
   std::atomic<bool> met_[device_limit]{};
