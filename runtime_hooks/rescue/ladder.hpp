@@ -30,11 +30,9 @@ class Ladder {
   }
 
   // Returns true if rungs should be tried for the refused request under these conditions. Returns
-  // false if a rescue has found no memory in the last tenth of a second, and another one would find
-  // none either. Only rescues of requests for the same thing (Request::asked) on the same device
-  // count. Another rescue is tried if memory was freed since, or if the request is smaller. It is
-  // also tried if there are rungs that the earlier rescue has not tried, such as a reclaimer that
-  // was registered since.
+  // false if a rescue has found no memory a moment ago, and another one would find none either
+  // (EarlierFailures::allow_another()). Only rescues of requests for the same thing
+  // (Request::asked) on the same device count.
   bool is_worth_climbing(const Request&, const RescueConditions&) noexcept;
   // Tries the rungs for the refused request until one has served it, or until the driver fails with
   // an error other than a lack of memory (OUT_OF_MEMORY, or RefusedCall::refusal). In a thread that
@@ -57,9 +55,6 @@ class Ladder {
   bool has_reclaimers() const noexcept {
     return reclaimers_ != nullptr && settings_.sync_timeout_ns != 0 && reclaimers_->any();
   }
-  // Remembers for is_worth_climbing() that a rescue of the request under these conditions has found
-  // no memory. `tried_all`: true if all rungs that are turned on were tried.
-  void found_nothing(const Request&, const RescueConditions&, bool tried_all) noexcept;
 
   // Number of entries in each row of `earlier_`. Devices whose ordinals differ by a multiple of 64
   // share an entry. Host memory shares an entry with the device of ordinal 63.

@@ -14,6 +14,7 @@
 #include "runtime_hooks/driver/device_reading.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/ledger/format/layout.hpp"
+#include "runtime_hooks/rescue/rungs/earlier_failures.hpp"
 #include "runtime_hooks/rescue/rungs/parts.hpp"
 #include "runtime_hooks/rescue/rungs/pending_frees.hpp"
 #include "runtime_hooks/rescue/rungs/reclaimers.hpp"
@@ -21,61 +22,6 @@
 #include "runtime_hooks/rescue/rungs/tried_rungs.hpp"
 
 namespace cuwarden::rescue {
-
-// Facts about the process and the device at the moment of a refusal. Together with the request,
-// they decide which rungs may run, and if rungs are worth trying although an earlier rescue has
-// tried them in vain.
-struct RescueConditions {
-  // Bytes of this process's live allocations on the device; for a request for host memory, those of
-  // its live pinned memory (Kind::pinned).
-  std::uint64_t live_bytes = 0;
-  // The value of PendingFrees::noted() at the refusal. If it differs from the value at an earlier
-  // rescue, memory was freed in a further stream (cuMemFreeAsync) in between.
-  std::uint32_t noted = 0;
-  // Bytes of the device that this process's implicit memory takes, as far as they are known:
-  // contexts, code, local memory, heaps, streams and executable graphs.
-  std::uint64_t implicit_bytes = 0;
-  // True if rungs that cost the program something may be tried: meshing, reclaimers (functions that
-  // empty caches), waiting, spilling. False if all of these are turned off. False, too, at the
-  // first refusal of an allocator that empties its own cache and asks again when it is refused.
-  bool is_last_resort_due = true;
-  // The reason why host memory cannot serve the request; LeftOut::none if it can.
-  LeftOut spill_obstacle = LeftOut::turned_off;
-  bool fits_device = true;  // false if the request is larger than the whole device
-
-  // Returns true if host memory can serve the request.
-  bool can_spill() const noexcept { return spill_obstacle == LeftOut::none; }
-};
-
-// The last failures on one device, of three kinds. A rescue found no memory; or a wait for other
-// processes to free memory was in vain; or a wait for the device to reach pending stream-ordered
-// frees was in vain.
-struct EarlierFailures {
-  // End of the last rescue that found no memory, in nanoseconds of the clock that measures rungs;
-  // 0: there was none.
-  std::atomic<std::uint64_t> time_ns{0};
-  // The process's live bytes on the device at the time of the last rescue that found no memory.
-  std::atomic<std::uint64_t> live_bytes{0};
-  // Size in bytes of the request that the last rescue without memory (`time_ns`) did not serve.
-  std::atomic<std::uint64_t> bytes{0};
-  // The value of PendingFrees::noted() when the last rescue found no memory. The number changes
-  // when memory is freed in a further stream (cuMemFreeAsync).
-  std::atomic<std::uint32_t> noted{0};
-  // True if the last rescue that found no memory has tried all rungs that are turned on.
-  std::atomic<bool> tried_all{false};
-  // True if the last rescue that found no memory has tried to serve the request with host memory,
-  // too.
-  std::atomic<bool> tried_spill{false};
-  // Number of reclaimers (functions that empty caches) that had been registered up to the last
-  // rescue that found no memory (Reclaimers::changes()).
-  std::atomic<std::uint32_t> reclaimers{0};
-  // End of the last wait for other processes to free memory, if that wait timed out, in nanoseconds
-  // of the clock that measures rungs. Otherwise 0.
-  std::atomic<std::uint64_t> waited_ns{0};
-  // End of the last wait for the device to reach pending stream-ordered frees, if that wait timed
-  // out, in nanoseconds of the clock that measures rungs. Otherwise 0.
-  std::atomic<std::uint64_t> synchronised_ns{0};
-};
 
 // Outcome of a rescue: whether the rungs have served the refused request.
 struct Rescued {
