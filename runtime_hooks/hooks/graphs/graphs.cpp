@@ -1,8 +1,8 @@
 // Hooks of graphs and of stream capture, which turns calls into graph nodes.
 #include "runtime_hooks/driver/gate_scope.hpp"
 #include "runtime_hooks/hooks/call/hooks.hpp"
-#include "runtime_hooks/hooks/execution/launches.hpp"
 #include "runtime_hooks/hooks/execution/object_span.hpp"
+#include "runtime_hooks/hooks/graphs/graph_instantiation.hpp"
 #include "runtime_hooks/hooks/graphs/graph_memory.hpp"
 
 namespace cuwarden::hooks {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime_hooks/hooks/execution/launches.hpp"
+#include "runtime_hooks/hooks/execution/first_launch.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 
 namespace cuwarden::hooks {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "runtime_hooks/driver/submission_gate.hpp"
-#include "runtime_hooks/hooks/execution/launches.hpp"
+#include "runtime_hooks/hooks/execution/first_launch.hpp"
 #include "tests/unit/hooks/fake_driver.hpp"
 #include "tests/unit/manual_clock.hpp"
 

@@ -1,26 +1,14 @@
-#include "runtime_hooks/hooks/execution/launches.hpp"
+#include "runtime_hooks/hooks/execution/first_launch.hpp"
 
 #include <algorithm>
 
 #include "runtime_hooks/core/atomic_field.hpp"
 #include "runtime_hooks/core/errno_guard.hpp"
+#include "runtime_hooks/hooks/execution/kernel_memory.hpp"
 #include "runtime_hooks/ledger/write/devices.hpp"
 
 namespace cuwarden::hooks {
 namespace {
-
-// Returns the number of threads that the device can hold at once; 0 if the driver does not say.
-std::uint64_t resident_threads(const driver::RealDriver& real, DeviceOrdinal device) {
-  int processors = 0, threads = 0;
-  if (real.cuDeviceGetAttribute == nullptr ||
-      real.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-                                device.value) != CUDA_SUCCESS ||
-      real.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-                                device.value) != CUDA_SUCCESS ||
-      processors <= 0 || threads <= 0)
-    return 0;
-  return static_cast<std::uint64_t>(processors) * static_cast<std::uint64_t>(threads);
-}
 
 const char* name_of([[maybe_unused]] const driver::RealDriver& real,
                     [[maybe_unused]] CUfunction kernel) {
@@ -32,24 +20,8 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
   return name != nullptr ? name : "";
 }
 
-// Largest heap of device-side malloc (measured: a limit of 300 GiB gave a heap of this size).
-constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
-// Bytes that the driver takes to manage a heap (measured).
-constexpr std::uint64_t heap_management_bytes = 2 << 20;
-// Upper bound of the code that may be loaded together with a heap.
-constexpr std::uint64_t most_heap_code_bytes = 8 << 20;
 // Free bytes that the driver does not hand out.
 constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
-
-// Returns how many of the bytes that one call took are the heap, whose limit is `heap_bytes`; 0 if
-// the number does not fit a heap of that size.
-std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
-  const auto heap = static_cast<std::int64_t>(std::min(heap_bytes, most_heap_bytes));
-  const auto most = heap + static_cast<std::int64_t>(heap_management_bytes);
-  if (heap == 0 || taken < heap || taken > most + static_cast<std::int64_t>(most_heap_code_bytes))
-    return 0;
-  return std::min(taken, most);
-}
 
 // Divides the bytes that a launch took into local memory, heap and code. `more_local_bytes`: local
 // memory of a thread beyond that of all kernels before. `heap_bytes`: limit of a heap that may have
@@ -237,67 +209,6 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
     parts.implicit.bases.memory_may_change();
   if (!is_code_measured_ && (!taken || code != 0))
     code_loaded(taken ? std::optional(code) : std::nullopt);
-}
-
-GraphInstantiation::GraphInstantiation(HookedCall& call) noexcept : call_(call), span_(call) {
-  if (!call.recording()) return;
-  const ErrnoGuard keep;
-  const ExecutionParts parts = call.execution();
-  here_ = parts.queries.current();
-  auto* const launches = parts.implicit.launches_of(here_.device, here_.context);
-  may_take_gigabytes_ =
-      launches != nullptr && (launches->captured_local_bytes.load(std::memory_order_relaxed) >
-                                  launches->local_bytes.load(std::memory_order_relaxed) ||
-                              launches->may_read_for_heap());
-  if (may_take_gigabytes_ ||
-      (!parts.captures.any() && parts.implicit.may_read(parts.time.recently_ns())))
-    span_.begin(here_.device);
-  base_ = parts.implicit.bases.of(here_.device);
-}
-
-void GraphInstantiation::done(CUgraphExec made) noexcept {
-  if (!call_.recording()) return;
-  const ErrnoGuard keep;
-  tracking::Taken taken = span_.taken();
-  call_.keeps_bases();
-  // Memory that was not measured may be far more than the executable graph.
-  if (!taken && may_take_gigabytes_) call_.execution().implicit.bases.memory_may_change();
-  bool is_changed = false;
-  if (taken && *taken > 0) {
-    const ledger::ImplicitChange for_kernels = kernels_part(*taken);
-    const std::int64_t bytes = for_kernels.local_memory_bytes + for_kernels.heap_bytes;
-    if (bytes != 0) call_.execution().context_memory.book(call_.caller(), here_, for_kernels);
-    *taken -= bytes;
-    is_changed = true;
-  }
-  call_.execution().objects.made({.caller = call_.caller(),
-                                  .here = here_,
-                                  .base = base_,
-                                  .taken = taken,
-                                  .is_doubtful = span_.is_doubtful()},
-                                 object_of_graph(made));
-  if (is_changed) span_.note_reading();
-}
-
-// cuwarden does not know which graph the captured kernels belong to. A graph without them takes
-// less memory than they need; then all belongs to the executable graph.
-ledger::ImplicitChange GraphInstantiation::kernels_part(std::int64_t taken) noexcept {
-  auto* const launches = call_.execution().implicit.launches_of(here_.device, here_.context);
-  if (launches == nullptr) return {};
-  const std::uint64_t before = launches->local_bytes.load(std::memory_order_relaxed);
-  const std::uint64_t needed = launches->captured_local_bytes.load(std::memory_order_relaxed);
-  if (needed <= before) {
-    const std::int64_t heap =
-        heap_among(taken, launches->heap_bytes.load(std::memory_order_relaxed));
-    if (heap != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
-    return {.heap_bytes = heap};
-  }
-  const auto local =
-      static_cast<std::int64_t>(resident_threads(call_.real(), here_.device) * (needed - before));
-  if (taken < local / 2) return {};
-  raise_to(launches->local_bytes, needed);
-  launches->captured_local_bytes.store(0, std::memory_order_relaxed);
-  return {.local_memory_bytes = std::min(taken, local)};
 }
 
 }  // namespace cuwarden::hooks

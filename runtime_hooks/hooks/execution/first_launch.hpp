@@ -1,6 +1,6 @@
-// Launches of kernels. A kernel's first launch brings its code to the device. If its threads need
-// more local memory than those of all kernels before, the driver takes that memory, too. It takes
-// enough for as many threads as the device can hold at once.
+// The first launch of a kernel, which brings its code to the device. If its threads need more local
+// memory than those of all kernels before, the driver takes that memory, too. It takes enough for
+// as many threads as the device can hold at once.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,6 @@
 #include "runtime_hooks/tracking/handle_set.hpp"
 
 namespace cuwarden::hooks {
-
-// Returns the kernel among the arguments of a driver function that launches kernels: the first
-// argument.
-template <class... Rest>
-constexpr CUfunction kernel_among(CUfunction kernel, Rest...) {
-  return kernel;
-}
-// Returns the kernel among the arguments of a driver function that launches kernels: the second
-// argument, after a CUlaunchConfig.
-template <class First, class... Rest>
-constexpr CUfunction kernel_among(First, CUfunction kernel, Rest...) {
-  return kernel;
-}
-
-// Returns the number of threads of a block, from the arguments of a driver function that launches
-// kernels. Returns 0 for functions whose arguments do not say the number.
-constexpr std::uint64_t block_threads(...) { return 0; }
-// Returns the number of threads of a block, from the arguments of cuLaunchKernel and similar
-// functions: a kernel, the grid's size and the block's size.
-template <class... Rest>
-std::uint64_t block_threads(CUfunction, unsigned, unsigned, unsigned, unsigned x, unsigned y,
-                            unsigned z, Rest...) {
-  return std::uint64_t{x} * y * z;
-}
-// Returns the number of threads of a block, from the arguments of cuLaunchKernelEx: a
-// CUlaunchConfig. Returns 0 if that is null.
-template <class... Rest>
-std::uint64_t block_threads(const CUlaunchConfig* config, Rest...) {
-  return config == nullptr
-             ? 0
-             : std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
-}
 
 // Measures the device memory that a kernel's first launch takes: for its code, for local memory of
 // its threads, or for the heap of device-side malloc. The object is made right before the driver's
@@ -104,49 +72,6 @@ class FirstLaunch {
   // True if measure_code() has measured the kernel's code. The launch itself then takes local
   // memory and a heap; all else that it takes is managed memory, which came to the device.
   bool is_code_measured_ = false;
-};
-
-// Returns the description of an executable graph as an object for which the driver takes memory.
-inline tracking::ImplicitObject object_of_graph(CUgraphExec exec) {
-  return {Kind::graph_exec, Space::graph_exec, reinterpret_cast<std::uint64_t>(exec)};
-}
-
-// Measures the device memory that the driver takes when a graph is instantiated: for the executable
-// graph, and for local memory of the graph's kernels. The object is made right before the driver's
-// call. Does nothing if the program's call, which outlives the object, is not recorded.
-//
-// Measures only while readings of devices have taken little time (ImplicitMemory::may_read()), with
-// two exceptions. It always measures if the driver may take memory for the heap of device-side
-// malloc. It also does if a kernel whose launch was captured needs more local memory than all
-// kernels launched before it.
-class GraphInstantiation {
- public:
-  // Begins the measurement of an instantiation, unless readings of the device have taken too much
-  // time or a stream is captured. Measures all the same if the driver may take gigabytes. To be
-  // made right before the driver's call. `HookedCall`: the program's call, which outlives the
-  // object.
-  explicit GraphInstantiation(HookedCall&) noexcept;
-  // Records the executable graph that was made, and enters the device memory that the instantiation
-  // took into the ledger. To be called right after the driver's call, if that succeeded.
-  void done(CUgraphExec) noexcept;
-
- private:
-  // Returns the part of `taken` that the driver took for the graph's kernels: for local memory or
-  // for the heap of device-side malloc. The part is 0 if `taken` fits neither of them. Otherwise
-  // also notes that the context now has that local memory or heap. `taken`: bytes of device memory
-  // that the instantiation took.
-  ledger::ImplicitChange kernels_part(std::int64_t taken) noexcept;
-
-  HookedCall& call_;   // the program's call, which instantiates the graph
-  ImplicitSpan span_;  // the measurement of the instantiation
-  // The context that was current when the CUDA graph was instantiated, and its device.
-  CurrentContext here_;
-  // The device's base before the instantiation: the latest reading of its free memory, from which
-  // calls without readings of their own are measured.
-  tracking::FreeBases::Base base_;
-  // True if the driver may take gigabytes: local memory for captured kernels, or the heap of
-  // device-side malloc.
-  bool may_take_gigabytes_ = false;
 };
 
 // Calls `launch`, the driver's function for the first launch of `kernel`, inside the submission

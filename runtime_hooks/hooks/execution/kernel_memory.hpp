@@ -1,0 +1,25 @@
+// Device memory that the driver takes for kernels beside their code: local memory of threads, and
+// the heap of device-side malloc.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime_hooks/core/strong_types.hpp"
+#include "runtime_hooks/driver/real_functions.hpp"
+
+namespace cuwarden::hooks {
+
+// Largest heap of device-side malloc (measured: a limit of 300 GiB gave a heap of this size).
+inline constexpr std::uint64_t most_heap_bytes = std::uint64_t{16'862} << 20;
+// Bytes that the driver takes to manage a heap (measured).
+inline constexpr std::uint64_t heap_management_bytes = 2 << 20;
+
+// Returns the number of threads that the device can hold at once; 0 if the driver does not say.
+std::uint64_t resident_threads(const driver::RealDriver&, DeviceOrdinal);
+
+// Returns how many of the bytes that one call took are the heap of device-side malloc; 0 if the
+// number does not fit a heap of that size. `taken`: bytes that the call took. `heap_bytes`: limit
+// that is set for the heap.
+std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes);
+
+}  // namespace cuwarden::hooks
