@@ -7,12 +7,6 @@
 namespace cuwarden::pool {
 namespace {
 
-// Device memory that spilling leaves free: launches, code and libraries need some, and no rescue
-// can give them any.
-constexpr std::uint64_t left_to_device_bytes = std::uint64_t{64} << 20;
-// Host memory that spilling leaves free. Page-locked memory cannot be swapped out, so if none is
-// left, the kernel kills this process or another one.
-constexpr std::uint64_t left_to_host_bytes = std::uint64_t{256} << 20;
 // Bytes of mapped host memory for each byte of page tables that the device needs for them: 8 bytes
 // for 4 KiB (measured).
 constexpr std::uint64_t host_bytes_of_a_table_byte = 512;
@@ -26,11 +20,6 @@ std::uint64_t free_on_device(const driver::RealDriver& real) {
 }
 
 }  // namespace
-
-std::uint64_t host_memory_for_spilling(HostProcess& process) noexcept {
-  const std::uint64_t left = process.host_memory_left();
-  return left - std::min(left, left_to_host_bytes);
-}
 
 std::uint64_t Spill::visible_free_bytes(std::uint64_t free) const noexcept {
   const std::uint64_t used = host_bytes_.load(relaxed);

@@ -7,26 +7,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime_hooks/core/host_process.hpp"
 #include "runtime_hooks/driver/real_functions.hpp"
 #include "runtime_hooks/pool/device_access.hpp"
 #include "runtime_hooks/pool/ranges.hpp"
+#include "runtime_hooks/pool/spill_limits.hpp"
 
 namespace cuwarden::pool {
-
-// Limits of spilling, which serves requests for device memory partly with host memory.
-struct SpillSettings {
-  // Most bytes of host memory that all spilled allocations may use together; 0 turns spilling off.
-  std::uint64_t most_host_bytes = 0;
-  // Bytes that are added to each device's total memory in the answers of cuMemGetInfo; 0 if the
-  // answers stay as they are. They are also added to the free memory in these answers, less the
-  // host memory that spilling uses already.
-  std::uint64_t visible_bytes = 0;
-};
-
-// Returns the bytes of host memory that spilling may take now: what the process could still get,
-// less 256 MiB, which stay free. 0 if less than these are left.
-std::uint64_t host_memory_for_spilling(HostProcess&) noexcept;
 
 // The reason for which a request is not served with host memory.
 enum class SpillFailure : std::uint8_t {
