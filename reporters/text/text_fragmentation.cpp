@@ -1,3 +1,5 @@
+#include "reporters/text/text_fragmentation.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -6,7 +8,7 @@
 #include "reporters/text/elements/merged_rows.hpp"
 #include "reporters/text/elements/text_stacks.hpp"
 #include "reporters/text/shown_holders.hpp"
-#include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_accounts.hpp"
 #include "reporters/words/quantities.hpp"
 
 namespace cuwarden {

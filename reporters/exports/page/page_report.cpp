@@ -12,7 +12,7 @@
 #include "reporters/exports/page/page_notices.hpp"
 #include "reporters/exports/page/page_slabs.hpp"
 #include "reporters/text/elements/text_elements.hpp"
-#include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_accounts.hpp"
 #include "reporters/words/paths.hpp"
 #include "reporters/words/wall_clock.hpp"
 

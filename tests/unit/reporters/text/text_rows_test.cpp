@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reporters/text/elements/text_elements.hpp"
-#include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_accounts.hpp"
 #include "reporters/text/text_report.hpp"
 #include "tests/unit/reporters/text/has.hpp"
 #include "tests/unit/reporters/units.hpp"

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "reporters/text/text_memory.hpp"
+#include "reporters/text/text_accounts.hpp"
 #include "reporters/words/fitted.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
