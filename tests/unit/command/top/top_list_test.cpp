@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/command/top/live_data_fixture.hpp"
+#include "tools/cuwarden/top/live/process_state.hpp"
 
 namespace cuwarden {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reporters/words/quantities.hpp"
+#include "tools/cuwarden/top/live/process_state.hpp"
 #include "tools/cuwarden/top/top_figures.hpp"
 
 namespace cuwarden {
@@ -131,19 +131,6 @@ void fold_into(const LiveStack& stack, LiveStack& line) {
 
 std::string key_of(const LiveStack& stack) {
   return stack.group != 0 ? std::to_string(stack.group) : "of " + stack.location;
-}
-
-std::string state_text(const LiveProcess& process) {
-  if (process.row.ended) return "ended";
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (!process.waiting.empty()) {
-    const auto longest = std::ranges::max_element(process.waiting, {}, &WaitingRow::duration_ns);
-    add("waits " + human_time(longest->duration_ns.value_or(0)) + " (" + longest->rung + ")");
-  }
-  if (process.row.failures.value_or(0) != 0) add("refused " + count_text(process.row.failures));
-  if (process.row.rescues.value_or(0) != 0) add("rescued " + count_text(process.row.rescues));
-  return text;
 }
 
 std::string fold_text(LiveFold fold, const LiveStack& stack) {

@@ -13,9 +13,6 @@ namespace cuwarden {
 
 // Returns the key of a line in the list of call stacks: a text that no other line of the list has.
 std::string key_of(const LiveStack&);
-// Returns words about the state of a process: "ended"; or that a request waits for memory, and how
-// many requests were refused and rescued so far. Empty if there is nothing to say.
-std::string state_text(const LiveProcess&);
 // Returns the stack's text in the column by which stacks are folded. Stacks with the same text
 // become one line. Empty for LiveFold::stack.
 std::string fold_text(LiveFold, const LiveStack&);

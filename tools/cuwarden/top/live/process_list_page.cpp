@@ -5,6 +5,7 @@
 #include "reporters/words/quantities.hpp"
 #include "tools/cuwarden/top/live/live_lists.hpp"
 #include "tools/cuwarden/top/live/live_pages.hpp"
+#include "tools/cuwarden/top/live/process_state.hpp"
 #include "tools/cuwarden/top/table.hpp"
 #include "tools/cuwarden/top/top_figures.hpp"
 
