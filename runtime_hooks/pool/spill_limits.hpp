@@ -1,4 +1,4 @@
-// How much memory spilling may take, and how much it leaves free.
+// Limits of spilling: the memory that it may take, and the memory that it leaves free.
 #pragma once
 
 #include <algorithm>
