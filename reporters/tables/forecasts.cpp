@@ -10,6 +10,7 @@
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/groups/frameworks.hpp"
 #include "reporters/tables/memory_tables.hpp"
+#include "runtime_hooks/ledger/read/free_bytes.hpp"
 
 namespace cuwarden {
 namespace {
@@ -202,7 +203,7 @@ void put_forecasts(const ledger::Reader& reader, const std::vector<ledger::Serie
   each_row(reader, ledger::RegionId::devices, &ledger::Reader::device, [&](const auto& device) {
     const auto growth = std::ranges::find(all, device.ordinal, &DeviceGrowth::device);
     if (growth == all.end() || device.at == ledger::ReadingAt::never) return;
-    const std::uint64_t free_bytes = free_bytes_now(device, series);
+    const std::uint64_t free_bytes = ledger::free_bytes_now(device, series);
     const Exhaustion left = exhaustion_of(free_bytes, *growth);
     model::Forecast row;
     row.device = static_cast<model::Id>(device.ordinal.value);

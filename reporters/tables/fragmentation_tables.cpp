@@ -6,6 +6,7 @@
 #include "reporters/model/each_row.hpp"
 #include "reporters/tables/memory_tables.hpp"
 #include "reporters/words/quantities.hpp"
+#include "runtime_hooks/ledger/read/free_bytes.hpp"
 
 namespace cuwarden {
 namespace {
@@ -17,7 +18,7 @@ std::optional<Account> account_of(const ledger::DeviceView& device,
                                   const Fragmentations& fragmentations,
                                   const LibrariesImplicit& libraries = {}) {
   // The account is signed, because threads may allocate while the device is read.
-  const std::uint64_t used = device.total_bytes - free_bytes_now(device, all);
+  const std::uint64_t used = device.total_bytes - ledger::free_bytes_now(device, all);
   // A larger number is that of a damaged ledger, and no account adds up to it.
   if (device.at == ledger::ReadingAt::never || device.ordinal.value < 0 ||
       used > model::largest_number)
@@ -101,7 +102,7 @@ void put_fragmentation(const ledger::Reader& reader, const std::vector<ledger::S
         row.at = reading->at == ledger::ReadingAt::exit ? "exit" : "last_call";
         row.mempool_idle_bytes = reading->memory_pool_idle_bytes;
         row.largest_request_bytes =
-            largest_request(free_bytes_now(*reading, all),
+            largest_request(ledger::free_bytes_now(*reading, all),
                             reading->memory_pool_idle_bytes.value_or(0), found.page_bytes);
         row.excess_bytes =
             account->unexplained() < 0 ? static_cast<std::uint64_t>(-account->unexplained()) : 0;

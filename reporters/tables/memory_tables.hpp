@@ -20,15 +20,6 @@ namespace cuwarden {
 // allocations. A peak is never less than the live bytes.
 std::vector<ledger::SeriesView> all_series(const ledger::Reader&, const ledger::GroupSums& sums);
 
-// Returns an estimate of the device's free bytes: those of its last reading (cuMemGetInfo), less
-// the implicit memory that the driver has taken since, plus that which it has given back. Later
-// allocations and frees of the process also count, except in two cases: the process ended by
-// itself, or cuwarden's pool holds memory of the device. Changes by memory pools and by other
-// processes are not known. `series`: result of all_series(), the totals of each kind of memory on
-// each device. Returns the free bytes of the reading if the ledger lacks the figures for a
-// correction, or has impossible ones. The result means nothing if DeviceView::at is `never`.
-std::uint64_t free_bytes_now(const ledger::DeviceView&,
-                             const std::vector<ledger::SeriesView>& series);
 // Calls the last parameter, with a row of the report, for each device that the process used.
 // `series`: result of all_series(), the totals of each kind of memory on each device.
 void put_devices(const ledger::Reader&, const std::vector<ledger::SeriesView>& series,
