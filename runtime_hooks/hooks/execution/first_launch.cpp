@@ -23,23 +23,6 @@ const char* name_of([[maybe_unused]] const driver::RealDriver& real,
 // Free bytes that the driver does not hand out.
 constexpr std::uint64_t kept_by_driver_bytes = 4 << 20;
 
-// Divides the bytes that a launch took into local memory, heap and code. `more_local_bytes`: local
-// memory of a thread beyond that of all kernels before. `heap_bytes`: limit of a heap that may have
-// been made. `only_local`: true if all that is not heap counts as local memory. It is false for the
-// process's first launch, which takes memory that its kernel does not need.
-ledger::ImplicitChange parted(const driver::RealDriver& real, DeviceOrdinal device,
-                              std::int64_t taken, std::uint64_t more_local_bytes,
-                              std::uint64_t heap_bytes, bool only_local) {
-  ledger::ImplicitChange change;
-  if (more_local_bytes != 0)
-    change.local_memory_bytes = std::min(
-        taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
-  change.heap_bytes = heap_among(taken - change.local_memory_bytes, heap_bytes);
-  if (more_local_bytes != 0 && only_local) change.local_memory_bytes = taken - change.heap_bytes;
-  change.module_bytes = taken - change.local_memory_bytes - change.heap_bytes;
-  return change;
-}
-
 }  // namespace
 
 // The device is read before the kernel's attributes, because reading these may load the kernel.
@@ -185,10 +168,10 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
                        parts.devices.lent_context_bytes(here_.device))
             : 0;
   if (taken)
-    change = parted(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
-                    needed > before ? needed - before : 0,
-                    launches->heap_bytes.load(std::memory_order_relaxed),
-                    launches->any.load(std::memory_order_relaxed) && !is_code_measured_);
+    change = divided(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
+                     needed > before ? needed - before : 0,
+                     launches->heap_bytes.load(std::memory_order_relaxed),
+                     launches->any.load(std::memory_order_relaxed) && !is_code_measured_);
   change.taken_again_bytes = again;
   if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
   launches->any.store(true, std::memory_order_relaxed);

@@ -30,4 +30,17 @@ std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
   return std::min(taken, most);
 }
 
+ledger::ImplicitChange divided(const driver::RealDriver& real, DeviceOrdinal device,
+                               std::int64_t taken, std::uint64_t more_local_bytes,
+                               std::uint64_t heap_bytes, bool only_local) {
+  ledger::ImplicitChange change;
+  if (more_local_bytes != 0)
+    change.local_memory_bytes = std::min(
+        taken, static_cast<std::int64_t>(resident_threads(real, device) * more_local_bytes));
+  change.heap_bytes = heap_among(taken - change.local_memory_bytes, heap_bytes);
+  if (more_local_bytes != 0 && only_local) change.local_memory_bytes = taken - change.heap_bytes;
+  change.module_bytes = taken - change.local_memory_bytes - change.heap_bytes;
+  return change;
+}
+
 }  // namespace cuwarden::hooks
