@@ -7,7 +7,7 @@
 
 #include "runtime_hooks/hooks/call/hooked_call.hpp"
 #include "shim/interpose/driver_table.hpp"
-#include "shim/interpose/import_binding.hpp"
+#include "shim/interpose/own_imports.hpp"
 #include "shim/support/loaded_objects.hpp"
 #include "shim/support/log.hpp"
 

@@ -110,7 +110,7 @@ def needs(library):
 
 
 def bound_imports(library):
-    """Checks that all relocations of imports are of types that shim/interpose/import_binding.cpp binds."""
+    """Checks that all relocations of imports are of types that shim/interpose/own_imports.cpp binds."""
     dynamic = output_of("readelf", "-W", "--dyn-syms", library)
     functions = set(re.findall(r" FUNC +GLOBAL +DEFAULT +UND +(\w+)@GLIBC_", dynamic))
     if not functions:

@@ -4,7 +4,7 @@
 // The loader has bound each import already, perhaps to an interceptor. So nothing in this file
 // calls a function of another object, and the file is compiled without calls that the compiler
 // makes up (memcpy, strlen, the stack protector).
-#include "shim/interpose/import_binding.hpp"
+#include "shim/interpose/own_imports.hpp"
 
 #include <elf.h>
 #include <link.h>
