@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/cuwarden/top/live/drawn_screen.hpp"
 #include "tools/cuwarden/top/live/live_data.hpp"
 #include "tools/cuwarden/top/live/live_lists.hpp"
 #include "tools/cuwarden/top/live/live_state.hpp"
-#include "tools/cuwarden/top/live/live_text.hpp"
 
 namespace cuwarden::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/cuwarden/top/live/live_text.hpp"
+#include "tools/cuwarden/top/live/drawn_screen.hpp"
 
 namespace cuwarden {
 

@@ -18,7 +18,7 @@
 #include "tools/cuwarden/ledgers/running_processes.hpp"
 #include "tools/cuwarden/output/command_output.hpp"
 #include "tools/cuwarden/output/terminal.hpp"
-#include "tools/cuwarden/top/live/live_view.hpp"
+#include "tools/cuwarden/top/live/live_loop.hpp"
 #include "tools/cuwarden/top/once_view.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/watched.hpp"

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/top/live/live_view.hpp"
+#include "tools/cuwarden/top/live/live_loop.hpp"
 
 #include <unistd.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "tools/cuwarden/output/command_output.hpp"
+#include "tools/cuwarden/top/live/drawn_screen.hpp"
 #include "tools/cuwarden/top/live/live_lists.hpp"
 #include "tools/cuwarden/top/live/live_processes.hpp"
-#include "tools/cuwarden/top/live/live_text.hpp"
 
 namespace cuwarden {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cuwarden/top/live/live_text.hpp"
+#include "tools/cuwarden/top/live/drawn_screen.hpp"
 
 #include <algorithm>
 
