@@ -173,7 +173,7 @@ def main():
     with open(options.exports, "w", encoding="utf-8") as out:
         out.write("// Written by generate_exports.py.\n")
         out.write('#include "tools/simulated_gpu/driver/entry.hpp"\n')
-        out.write('#include "tools/simulated_gpu/driver/export_guard.hpp"\n\n')
+        out.write('#include "tools/simulated_gpu/driver/entry_guard.hpp"\n\n')
         out.write("using namespace cuwarden::simulated_gpu;\n")
         out.write('extern "C" {\n')
         for name, prototype in sorted(prototypes.items()):
@@ -191,7 +191,7 @@ def main():
             parameters = ", ".join(prototype.parameters)
             out.write(f'__attribute__((visibility("default"))) CUresult {name}({parameters}) {{\n')
             out.write(f'  static constinit CallSite site{{"{name}"}};\n')
-            out.write(f"  ExportGuard guard(site, {per_thread});\n")
+            out.write(f"  EntryGuard guard(site, {per_thread});\n")
             out.write("  if (guard.refusal != CUDA_SUCCESS) return guard.refusal;\n")
             out.write(f"  try {{ {body} }} catch (...) {{ return CUDA_ERROR_UNKNOWN; }}\n}}\n")
         out.write("}\n\nnamespace cuwarden::simulated_gpu {\n")

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tools/simulated_gpu/driver/entry.hpp"
-#include "tools/simulated_gpu/driver/export_guard.hpp"
+#include "tools/simulated_gpu/driver/entry_guard.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {

@@ -1,6 +1,6 @@
 // Refuses calls for reasons that hold for every function: the end of the process, a forked child, a
 // requested failure, a missing cuInit.
-#include "tools/simulated_gpu/driver/export_guard.hpp"
+#include "tools/simulated_gpu/driver/entry_guard.hpp"
 
 namespace cuwarden::simulated_gpu {
 namespace {
@@ -12,7 +12,7 @@ bool works_without_init(std::string_view name) {
 
 }  // namespace
 
-CUresult ExportGuard::refuse(CallSite& site) {
+CUresult EntryGuard::refuse(CallSite& site) {
   if (deinitialised()) return CUDA_ERROR_DEINITIALIZED;
   // Functions that need no device work without one, too.
   const bool needs_device = !works_without_init(site.name);

@@ -13,18 +13,18 @@ namespace cuwarden::simulated_gpu {
 // destroys it at its end. The constructor checks if the call may go on (`refusal`). If the
 // function's name ends in _ptsz or _ptds, the default stream is the calling thread's own while the
 // object exists.
-class ExportGuard {
+class EntryGuard {
  public:
   // `site`: the function that the program has called. `per_thread`: true if its name ends in _ptsz
   // or _ptds, so that the default stream is the thread's own during the call.
-  ExportGuard(CallSite& site, bool per_thread)
+  EntryGuard(CallSite& site, bool per_thread)
       : refusal(refuse(site)), outer_(thread_state().per_thread_default) {
     if (per_thread) thread_state().per_thread_default = true;
   }
   // Restores the default stream from before the call.
-  ~ExportGuard() { thread_state().per_thread_default = outer_; }
-  ExportGuard(const ExportGuard&) = delete;
-  ExportGuard& operator=(const ExportGuard&) = delete;
+  ~EntryGuard() { thread_state().per_thread_default = outer_; }
+  EntryGuard(const EntryGuard&) = delete;
+  EntryGuard& operator=(const EntryGuard&) = delete;
 
   // CUDA_SUCCESS if the call may go on; otherwise the error that the call must return without doing
   // anything. Reasons: the process is ending, is a forked child, or has not called cuInit; or a
