@@ -27,7 +27,7 @@ MAY_WRITE = {
     "tools/cuwarden/program/child_process.cpp": "a pipe to itself",
     "tools/cuwarden/output/progress.cpp": "controls of the terminal, and a line that passed printable()",
     "tools/cuwarden/output/terminal.cpp": "controls of the terminal, of its own",
-    "tools/cuwarden/top/live/top_verb.cpp": "JSON, which escapes all controls",
+    "tools/cuwarden/top/once.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/verbs/export_verb.cpp": "lines of JSON, which escapes all controls",
     "tools/cuwarden/verbs/merge_verb.cpp": "JSON, which escapes all controls",
     "tools/cuwarden/verbs/redact_reports.cpp": "a report in JSON, which escapes all controls",
@@ -50,7 +50,7 @@ MAY_PRINT_LINES = {
     "tools/cuwarden/verbs/report_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/run_verb.cpp": "the text of a report",
     "tools/cuwarden/verbs/snapshot_verb.cpp": "the text of a report",
-    "tools/cuwarden/top/live/top_verb.cpp": "the view",
+    "tools/cuwarden/top/once.cpp": "the view",
 }
 
 

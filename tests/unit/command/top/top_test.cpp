@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
-#include "tools/cuwarden/top/once_view.hpp"
+#include "tools/cuwarden/top/once_text.hpp"
 #include "tools/cuwarden/top/recent_rates.hpp"
 #include "tools/cuwarden/top/top_answer.hpp"
 #include "tools/cuwarden/top/top_growth.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/reporters/fake_ledger.hpp"
-#include "tools/cuwarden/top/once_view.hpp"
+#include "tools/cuwarden/top/once_text.hpp"
 
 namespace cuwarden {
 namespace {

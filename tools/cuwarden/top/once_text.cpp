@@ -1,4 +1,4 @@
-#include "tools/cuwarden/top/once_view.hpp"
+#include "tools/cuwarden/top/once_text.hpp"
 
 #include <algorithm>
 #include <functional>
