@@ -4,7 +4,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-RungOutcome run(Rescue& rescue) {
+RungOutcome give_back_and_ask(Rescue& rescue) {
   return rescue.call.parts.pools.give_back_unused(rescue.call.request.device)
              ? rescue.ask()
              : RungOutcome::nothing_to_do;
@@ -20,6 +20,6 @@ constinit const Rung give_back{
                      ? LeftOut::none
                      : LeftOut::nothing_there;
         },
-    .run = run};
+    .run = give_back_and_ask};
 
 }  // namespace cuwarden::rescue

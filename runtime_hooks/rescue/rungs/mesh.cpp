@@ -8,7 +8,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-LeftOut obstacle(Rescue& rescue) {
+LeftOut obstacle_to_meshing(Rescue& rescue) {
   const serving::ServingPools& pools = rescue.call.parts.pools;
   if (!rescue.is_on_device()) return LeftOut::host_memory;
   if (!pools.has_memory_of(rescue.call.request.device)) return LeftOut::nothing_there;
@@ -41,7 +41,7 @@ class Moves {
 // Makes room in growing steps if the call is no allocation: at most it is known how much the call
 // needs at least. Measured: a stream needs 2 MiB, a graph of 2,000 branches 229 MiB, a context 542
 // MiB. A step for which the device has room already moves nothing, and the driver is not asked.
-RungOutcome run(Rescue& rescue) {
+RungOutcome mesh_and_ask(Rescue& rescue) {
   constexpr std::uint64_t first_step = std::uint64_t{32} << 20, largest_guess = first_step << 6;
   const Request& request = rescue.call.request;
   Moves moves(rescue);
@@ -70,7 +70,9 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung mesh{
-    .name = ledger::Rung::mesh, .obstacle = obstacle, .run = run, .obstacles_last = true};
+constinit const Rung mesh{.name = ledger::Rung::mesh,
+                          .obstacle = obstacle_to_meshing,
+                          .run = mesh_and_ask,
+                          .obstacles_last = true};
 
 }  // namespace cuwarden::rescue

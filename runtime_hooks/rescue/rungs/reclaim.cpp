@@ -107,7 +107,7 @@ RungOutcome Turns::call(std::size_t turn, const Reclaimers::Entry& reclaimer,
   }
 }
 
-LeftOut obstacle(Rescue& rescue) {
+LeftOut obstacle_to_reclaiming(Rescue& rescue) {
   if (rescue.reclaimers == nullptr || !rescue.reclaimers->any()) return LeftOut::nothing_there;
   if (rescue.settings.sync_timeout_ns == 0) return LeftOut::turned_off;
   if (!rescue.conditions.fits_device) return LeftOut::too_large;
@@ -116,7 +116,7 @@ LeftOut obstacle(Rescue& rescue) {
 
 // A turn is reported before its notice is written, which may take long. A notice about a reclaimer
 // that gave nothing back is written only if the request was not served.
-void run_each(Rescue& rescue) {
+void run_each_reclaimer(Rescue& rescue) {
   Turns turns(rescue);
   Reclaimers& reclaimers = *rescue.reclaimers;
   Reclaimers::Entry reclaimer;
@@ -139,7 +139,8 @@ void run_each(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung reclaim{
-    .name = ledger::Rung::reclaim, .obstacle = obstacle, .run_each = run_each};
+constinit const Rung reclaim{.name = ledger::Rung::reclaim,
+                             .obstacle = obstacle_to_reclaiming,
+                             .run_each = run_each_reclaimer};
 
 }  // namespace cuwarden::rescue

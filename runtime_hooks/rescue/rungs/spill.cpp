@@ -4,12 +4,12 @@
 namespace cuwarden::rescue {
 namespace {
 
-LeftOut obstacle(Rescue& rescue) {
+LeftOut obstacle_to_spilling(Rescue& rescue) {
   if (!rescue.conditions.can_spill()) return rescue.conditions.spill_obstacle;
   return rescue.conditions.is_last_resort_due ? LeftOut::none : LeftOut::asks_again;
 }
 
-RungOutcome run(Rescue& rescue) {
+RungOutcome serve_with_host_memory(Rescue& rescue) {
   const RefusedCall& call = rescue.call;
   const auto [outcome, address] =
       call.parts.pools.spill_to_host(call.asked_for, call.here, call.request.device);
@@ -20,6 +20,7 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung spill{.name = ledger::Rung::spill, .obstacle = obstacle, .run = run};
+constinit const Rung spill{
+    .name = ledger::Rung::spill, .obstacle = obstacle_to_spilling, .run = serve_with_host_memory};
 
 }  // namespace cuwarden::rescue

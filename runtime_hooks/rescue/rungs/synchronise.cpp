@@ -9,7 +9,7 @@ namespace {
 
 // If the device is busy for longer than the timeout, requests do not wait for it again for a while.
 // The rung then only looks if the frees were reached.
-RungOutcome run(Rescue& rescue) {
+RungOutcome settle_frees(Rescue& rescue) {
   std::atomic<std::uint64_t>& vain_ns = rescue.earlier.synchronised_ns;
   const std::uint64_t begun = rescue.clock.now_ns();
   const bool only_looks = rescue.was_in_vain(vain_ns, rescue.settings.sync_timeout_ns);
@@ -57,6 +57,6 @@ RungOutcome settle_pending_frees(Rescue& rescue, std::uint64_t deadline_ns) {
 }
 
 constinit const Rung synchronise{
-    .name = ledger::Rung::synchronise, .obstacle = unless_on_device, .run = run};
+    .name = ledger::Rung::synchronise, .obstacle = unless_on_device, .run = settle_frees};
 
 }  // namespace cuwarden::rescue

@@ -4,7 +4,7 @@
 namespace cuwarden::rescue {
 namespace {
 
-RungOutcome run(Rescue& rescue) {
+RungOutcome trim_and_ask(Rescue& rescue) {
   const Parts& parts = rescue.call.parts;
   const driver::RelaxedCaptures relaxed(parts.real);
   return parts.memory_pools.trim(parts.real, rescue.call.request.device)
@@ -14,6 +14,7 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung trim{.name = ledger::Rung::trim, .obstacle = unless_on_device, .run = run};
+constinit const Rung trim{
+    .name = ledger::Rung::trim, .obstacle = unless_on_device, .run = trim_and_ask};
 
 }  // namespace cuwarden::rescue

@@ -13,7 +13,7 @@ namespace {
 // Returns the reason for which memory of other processes could not serve the request; none if it
 // could, beside this process's own contexts. Goes by the memory that is live now, since a rung may
 // have freed some. A call that needs an unknown amount does not lack memory while much is free.
-LeftOut obstacle_to_waiting(const Rescue& rescue) {
+LeftOut obstacle_beside_settings(const Rescue& rescue) {
   constexpr std::uint64_t enough_for_a_call = std::uint64_t{2} << 30;
   const Parts& parts = rescue.call.parts;
   const Request& request = rescue.call.request;
@@ -37,10 +37,10 @@ LeftOut obstacle_to_waiting(const Rescue& rescue) {
   return is_cached ? LeftOut::page_cache : LeftOut::none;
 }
 
-LeftOut obstacle(Rescue& rescue) {
+LeftOut obstacle_to_waiting(Rescue& rescue) {
   if (rescue.settings.wait_ns == 0) return LeftOut::turned_off;
   if (!rescue.conditions.is_last_resort_due) return LeftOut::asks_again;
-  return obstacle_to_waiting(rescue);
+  return obstacle_beside_settings(rescue);
 }
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
@@ -64,7 +64,7 @@ RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t dea
   }
 }
 
-RungOutcome run(Rescue& rescue) {
+RungOutcome wait_for_memory(Rescue& rescue) {
   const Request& request = rescue.call.request;
   rescue.call.parts.notices.tell_once(serving::Notice::waits, request.device, request.bytes);
   const std::uint64_t begun_ns = rescue.clock.now_ns();
@@ -76,6 +76,7 @@ RungOutcome run(Rescue& rescue) {
 
 }  // namespace
 
-constinit const Rung wait{.name = ledger::Rung::wait, .obstacle = obstacle, .run = run};
+constinit const Rung wait{
+    .name = ledger::Rung::wait, .obstacle = obstacle_to_waiting, .run = wait_for_memory};
 
 }  // namespace cuwarden::rescue
