@@ -125,9 +125,9 @@ struct WorstFragmentation {
   Figure mempool_idle_bytes;
   // Bytes of the largest request that could have been served at read_ns. Null: read_ns is null.
   Figure largest_request_bytes;
-  // Time of the last reading of the device (cuMemGetInfo) before the holders of slabs were looked
-  // for, in ns since the process's start. Null: there was no such reading, or the holders were
-  // never looked for.
+  // Time of a reading of the device (cuMemGetInfo), in ns since the process's start: the last one
+  // before cuwarden looked for the allocations that keep slabs. Null: there was no such reading, or
+  // cuwarden never looked for them.
   Figure read_ns;
   CUWARDEN_FIELDS(device, time_ns, slab_count, slab_locked_bytes, rounding_bytes, pieces_seen,
                   mempool_idle_bytes, largest_request_bytes, read_ns)

@@ -14,8 +14,8 @@ namespace cuwarden::reachability {
 // A range of addresses, or a handle, to which a search of memory finds pointers.
 struct Block {
   std::uint64_t start = 0;  // first address of the range, or the handle
-  // Number of addresses from `start` on to which pointers count as pointers to the block; 1 for a
-  // handle.
+  // Number of addresses that belong to the block, from `start` on. A pointer to one of them counts
+  // as a pointer to the block. 1 for a handle.
   std::uint64_t bytes = 1;
   // Number that the caller gives to the block; several blocks may have the same number.
   std::uint32_t id = 0;

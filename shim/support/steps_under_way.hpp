@@ -49,9 +49,8 @@ class StepsUnderWay {
   // is free. In a forked child, the parent's pid means free, too.
   std::atomic<pid_t> holder_{0};
   pid_t owner_ = 0;          // pid of the process whose steps are counted here; 0: none yet
-  std::uint64_t count_ = 0;  // number of steps that are not in a ledger
-  // Start of the last step that is not in a ledger, as a time of tick_ns(); 0: it began with the
-  // process.
+  std::uint64_t count_ = 0;  // number of steps that were counted here and are in no ledger yet
+  // Start of the step that was counted last, as a time of tick_ns(); 0: it began with the process.
   std::uint64_t last_ns_ = 0;
   std::size_t name_length_ = 0;  // length of the stored name in bytes; 0: none
   // The latest name of a step, without a zero byte at its end.

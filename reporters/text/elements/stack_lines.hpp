@@ -54,9 +54,10 @@ void leave_out_the_known(StackFrames&);
 // line.
 std::vector<DrawnLine> lines_of_frames(const StackFrames&, const Style&);
 
-// Returns the first `most_lines` of the lines, with one to four neighbouring lines that occur three
-// or more times in a row put together: a line behind their first occurrence stands for the others.
-// `look_alike`: returns true if the lines with the two indices have one text.
+// Finds blocks of one to four neighbouring lines that are repeated, so that they occur three or
+// more times in a row. Keeps the first occurrence of each block, and adds a line that stands for
+// its repetitions. Returns the first `most_lines` lines of the result. `look_alike`: returns true
+// if the lines with the two indices have one text.
 std::vector<DrawnLine> without_repetitions(const std::vector<DrawnLine>&, std::size_t most_lines,
                                            FunctionRef<bool(std::size_t, std::size_t)> look_alike);
 

@@ -12,13 +12,12 @@
 namespace cuwarden {
 
 // True if eight bytes can be read at the address, which may be any number. Takes about 0.1 us and
-// keeps errno. The kernel is asked by a system call. The result is false for all addresses if a
-// seccomp filter is known to forbid that call, or if one that the program has installed may forbid
-// it: then the kernel is not asked.
+// keeps errno. Asks Linux by the system call rt_sigprocmask. Where a seccomp filter may forbid this
+// call, Linux is not asked, and the result is false for all addresses.
 //
-// The kernel is asked to change the signal mask, with a number that stands for no kind of change.
-// It copies the signal set from the address before it rejects the request with EINVAL. Any other
-// answer counts as unreadable: EFAULT, or the answer of a filter of system calls.
+// The call gets an invalid first argument (`how`), so it changes nothing. Linux copies the signal
+// set from the address before it rejects the argument with EINVAL. Any other answer counts as
+// unreadable: EFAULT, or the answer of a filter of system calls.
 inline bool is_readable(const void* address) noexcept {
   // For the kernel, an address of null means no signal set at all, which is no error.
   if (address == nullptr || is_probing_forbidden()) return false;

@@ -18,16 +18,16 @@ struct ImplicitBytes {
   std::uint64_t used_after_first_context = 0;
   std::uint64_t further_contexts = 0;  // bytes taken by this process's contexts after the first one
   // Bytes that the driver took for loaded code; 0: none was measured. This number and the next four
-  // include memory that the driver keeps after the code, or other object, has ended.
+  // include memory that the driver keeps after the code was unloaded, or the object destroyed.
   std::uint64_t modules = 0;
   std::uint64_t local_memory = 0;  // bytes taken by the driver for kernels' local memory
   std::uint64_t heap = 0;          // bytes taken by the driver for malloc() in kernels
   std::uint64_t streams = 0;       // bytes taken by the driver for streams
   std::uint64_t graphs = 0;        // bytes taken by the driver for executable graphs
-  // Most bytes of local memory that a kernel needed for one thread, of all kernels launched or
-  // captured since the device last had no context. A kernel counts only if it needs more than its
-  // context gives each thread anyway: 1 KiB, or the number that cuCtxSetLimit has set. 0: no kernel
-  // needed more.
+  // Bytes of local memory for one thread of the kernel that needed most. Kernels count that were
+  // launched or captured after the device's first context was made, or the first one since the
+  // device had none. A kernel counts only if it needs more than its context gives each thread
+  // anyway: 1 KiB, or the number that cuCtxSetLimit has set. 0: no kernel needed more.
   std::uint64_t largest_local = 0;
 
   // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If

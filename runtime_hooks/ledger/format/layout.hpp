@@ -298,8 +298,8 @@ struct Group {
   std::atomic<std::uint64_t> failures;
   // Number and bytes of allocations that ended with their context, not by a free.
   std::atomic<std::uint64_t> released_count, released_bytes;
-  // Counts of one thread shard, whose number is the field `shard`. Shards for which the ledger had
-  // no room for a GroupShard count here, too. The counters lie on one cache line.
+  // Counts of one thread shard, whose number is the field `shard`. Other shards count here, too, if
+  // the ledger had no room for a GroupShard of their own. The counters lie on one cache line.
   Counters counters;
   // Number and bytes of the group's live allocations when the live bytes of its series were
   // highest, or up to 1 % lower.

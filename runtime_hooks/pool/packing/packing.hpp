@@ -95,9 +95,9 @@ class Packing {
   // Turns bare pages into holes, after the caller has mapped memory there. `start` is the address
   // of the first page, and `bytes` the size of all pages. Pages that are not bare stay unchanged.
   void gain_memory(std::uint64_t start, std::uint64_t bytes) noexcept;
-  // Turns pages of holes into bare pages, after the caller has unmapped their memory. `start` is
-  // the address of the first page, and `bytes` the size of all pages. No block and no withheld
-  // addresses may lie in them.
+  // Turns free pages that have memory into bare pages, which have none. The caller has unmapped
+  // their memory. `start` is the address of the first page, and `bytes` the size of all pages. No
+  // block may lie in them, and no addresses that the packing withholds from requests.
   void lose_memory(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Reserves host memory so that withhold(), which must not fail, can be called for `parts` more

@@ -75,9 +75,9 @@ class KnownChains {
     // Number of stacks so far that found the first entry of their set taken by another stack. It
     // chooses the entry that is overwritten next.
     std::uint32_t turn;
-    // For native stacks: the entry that find() last found, at the index `native % natives`. Stacks
-    // with the same index displace each other. Null: none yet. The entry may have been overwritten
-    // since.
+    // For each native stack, the entry that find() last found. The index is the stack's number
+    // modulo the length of the array. Stacks with the same index displace each other. Null: none
+    // yet. The entry may have been overwritten since.
     const Entry* last[natives];
     Entry entries[sets][ways];
   };
