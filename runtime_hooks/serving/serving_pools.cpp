@@ -203,12 +203,15 @@ bool ServingPools::device_was_read(DeviceOrdinal device, const driver::DeviceRea
   return gave_back;
 }
 
-void ServingPools::interval_has_passed(DeviceOrdinal device, std::uint64_t total_bytes) noexcept {
+void ServingPools::interval_has_passed(DeviceOrdinal device) noexcept {
   if (settings_.pool != PoolMode::automatic || is_ending_.load(std::memory_order_relaxed) ||
       is_shared_.load(std::memory_order_relaxed) ||
       (pool_on_.load(std::memory_order_relaxed) & bit_of(device)) != 0)
     return;
-  if (parts_.ledger.allocations.slab_locked_bytes_on(device) <= total_bytes / locked_share) return;
+  const std::uint64_t locked_bytes = parts_.ledger.allocations.slab_locked_bytes_on(device);
+  if (locked_bytes == 0) return;
+  const std::uint64_t total_bytes = parts_.queries.total_bytes_of(device);
+  if (total_bytes == 0 || locked_bytes <= total_bytes / locked_share) return;
   if (process_.shares_memory())
     is_shared_.store(true, std::memory_order_relaxed);
   else

@@ -201,10 +201,12 @@ class ServingPools final : public tracking::ReadingListener {
   // Under PoolMode::automatic, turns the pool on for the device once more than 2 % of the device's
   // memory is locked. Locked memory was freed by the program, but lies in slabs (2 MiB units of the
   // driver) that are partly live. The pool stays off if the process shares memory by IPC handles,
-  // or once the process is ending. `total_bytes`: size of the device's memory.
-  void interval_has_passed(DeviceOrdinal, std::uint64_t total_bytes) noexcept override;
-  // Writes the pools' figures to the ledger, without calling the driver. device_was_read() does
-  // nothing after this call. Must be called when the process begins to end.
+  // or once the process is ending. Asks the driver for the size of the device's memory only if some
+  // of it is locked.
+  void interval_has_passed(DeviceOrdinal) noexcept override;
+  // Writes the pools' figures to the ledger, without calling the driver. device_was_read()
+  // and interval_has_passed() do nothing after this call. Must be called when the process begins to
+  // end.
   void process_is_ending() noexcept;
 
   // --- Other processes.

@@ -61,8 +61,6 @@ std::uint64_t DeviceReadings::read(DeviceOrdinal device, ledger::ReadingAt at,
     if (listeners[i] != nullptr) begun[i] = listeners[i]->reading_begins(device);
   const auto reading = driver::read_current_device(real_);
   if (!reading) return 0;
-  if (device.value >= 0 && device.value < device_limit)
-    total_bytes_[device.value].store(reading->total_bytes, std::memory_order_relaxed);
   const auto idle = may_ask() ? idle_bytes(device) : std::nullopt;
   const std::uint64_t allocated = ledger_.totals.taken_on(device);
   // The reading is noted between the two listeners. One books memory that was there at the reading;
@@ -92,11 +90,7 @@ void DeviceReadings::look_around(std::uint64_t now) noexcept {
   const CurrentContext here = queries_.current_unguarded();
   if (here.device == no_device) return;
   if (reading_is_due) read_and_plan(here.device, now);
-  if (!interval_is_over || listener_ == nullptr || here.device.value < 0 ||
-      here.device.value >= device_limit)
-    return;
-  const std::uint64_t total = total_bytes_[here.device.value].load(std::memory_order_relaxed);
-  if (total != 0) listener_->interval_has_passed(here.device, total);
+  if (interval_is_over && listener_ != nullptr) listener_->interval_has_passed(here.device);
 }
 
 void DeviceReadings::read_and_plan(DeviceOrdinal device, std::uint64_t now) noexcept {

@@ -18,7 +18,7 @@
 namespace cuwarden::tracking {
 
 // An object that is told each time before and after DeviceReadings asks the driver how full a
-// device is.
+// device is. It is also told, at most ten times a second, that a device is in use.
 class ReadingListener {
  public:
   // Is called each time before DeviceReadings asks the driver how full the device is. The result, a
@@ -29,11 +29,10 @@ class ReadingListener {
   // changed the device's memory.
   virtual bool device_was_read(DeviceOrdinal, const driver::DeviceReading&,
                                std::uint64_t begun) noexcept = 0;
-  // Is called at most once in 100 ms while the program allocates on this device, whether the device
-  // is read at that time or not. `total_bytes`: size of the device's memory. Is not called before
-  // the first reading of the device.
-  virtual void interval_has_passed(DeviceOrdinal,
-                                   [[maybe_unused]] std::uint64_t total_bytes) noexcept {}
+  // Is called for the listener of DeviceReadings' constructor while the program allocates or frees
+  // memory: at most once in 100 ms, over all devices together. `DeviceOrdinal`: the device of the
+  // current context, whether it is read at that time or not.
+  virtual void interval_has_passed(DeviceOrdinal) noexcept {}
   // Is called for the listener of DeviceReadings::tell_first() if the other listener has changed
   // the device's memory after the reading was passed to this one.
   virtual void memory_has_changed(DeviceOrdinal) noexcept {}
@@ -92,9 +91,9 @@ class DeviceReadings {
   // Asks the driver how full the current context's device is, and writes the answer into the
   // ledger: at most once in 100 ms, over all devices together, and for about 0.1 % of the time if
   // the driver is slow, but once in 10 s at least.
-  // Then tells the listener. Tells it, too, that an interval has passed
-  // (ReadingListener::interval_has_passed()). Also writes the host memory that the process holds,
-  // at most once in 250 ms. `now_ns` is the time since the process began.
+  // Then tells the listener. Calls ReadingListener::interval_has_passed() once in 100 ms. Also
+  // writes the host memory that the process holds, at most once in 250 ms. `now_ns` is the time
+  // since the process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
@@ -115,7 +114,8 @@ class DeviceReadings {
   // Reads the current context's device, which must have this ordinal, and plans the time of the
   // next reading by how long this one took. `now_ns` is the time since the process began.
   void read_and_plan(DeviceOrdinal, std::uint64_t now_ns) noexcept;
-  // Plans the next look_around() for the time when the first thing is due.
+  // Plans the next look_around() for the earliest time at which a reading of a device, one of the
+  // host memory in use, or a call of interval_has_passed() is due.
   void plan_look() noexcept;
   // Takes a reading of the current context's device, which must have this ordinal: writes the
   // driver's answers into the ledger, and tells the listener. Does nothing if the driver does not
@@ -134,8 +134,8 @@ class DeviceReadings {
   Clock& clock_;  // measures how long a reading takes
   // Nanoseconds that the last reading took which read_now_and_then() has made; 0: none yet.
   std::atomic<std::uint64_t> last_took_ns_{0};
-  // Nanoseconds from the process's beginning to the next time when something is due: the earliest
-  // one of the next three.
+  // Nanoseconds from the process's beginning to the next look_around(), as plan_look() has planned
+  // it.
   std::atomic<std::uint64_t> next_look_ns_{0};
   // Nanoseconds from the process's beginning to the end of the present interval of 100 ms.
   std::atomic<std::uint64_t> next_interval_ns_{0};
@@ -144,8 +144,6 @@ class DeviceReadings {
   // Nanoseconds from the process's beginning to the earliest time for the next reading of the
   // process's host memory use.
   std::atomic<std::uint64_t> next_rss_ns_{0};
-  // By device ordinal: size of the device's memory in bytes, as its first reading said; 0 before.
-  std::atomic<std::uint64_t> total_bytes_[device_limit]{};
   // By device ordinal: true once the process has used the device, and a thread has begun to write
   // its name and UUID into the ledger.
   std::atomic<bool> met_[device_limit]{};
