@@ -38,18 +38,20 @@ struct EarlierFailures {
   // out, in nanoseconds of the clock that measures rungs. Otherwise 0.
   std::atomic<std::uint64_t> synchronised_ns{0};
 
-  // Returns true if a request that was refused now should be rescued although the last rescue found
-  // no memory. That is so a tenth of a second later, if memory was freed since, or if the request
-  // is smaller. It is also so if there are rungs that the earlier rescue has not tried, such as a
-  // reclaimer (a function that empties a cache) that was registered since. `has_last_resorts`: true
-  // if there are rungs that cost the program something. `reclaimers_now`: number of reclaimers that
-  // were ever registered. `now_ns`: time of the clock that measures rungs.
+  // Returns true if a request that was refused now should be rescued, although an earlier rescue
+  // may have found no memory. One of these conditions suffices. No rescue has failed in the last
+  // tenth of a second. Memory was freed since. The request is smaller than the earlier one. There
+  // are rungs that the earlier rescue has not tried, such as a reclaimer (a function that empties a
+  // cache) that was registered since. `RescueConditions`: those of the present refusal.
+  // `has_last_resorts`: true if there are rungs that cost the program something. `reclaimers_now`:
+  // number of reclaimers that were ever registered. `now_ns`: time of the clock that measures
+  // rungs.
   bool allow_another(const Request&, const RescueConditions&, bool has_last_resorts,
                      std::uint32_t reclaimers_now, std::uint64_t now_ns) const noexcept;
-  // Remembers that a rescue of the request under these conditions has found no memory. `all`: true
-  // if it has tried all rungs that are turned on. The other arguments are those of
-  // allow_another().
-  void found_nothing(const Request&, const RescueConditions&, bool all,
+  // Remembers that a rescue of the request under these conditions has found no memory.
+  // `all_were_tried`: true if it has tried all rungs that are turned on. The other arguments are
+  // those of allow_another().
+  void found_nothing(const Request&, const RescueConditions&, bool all_were_tried,
                      std::uint32_t reclaimers_now, std::uint64_t now_ns) noexcept;
 };
 

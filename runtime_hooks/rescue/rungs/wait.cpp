@@ -13,7 +13,7 @@ namespace {
 // Returns the reason for which memory of other processes could not serve the request; none if it
 // could, beside this process's own contexts. Goes by the memory that is live now, since a rung may
 // have freed some. A call that needs an unknown amount does not lack memory while much is free.
-LeftOut obstacle_beside_settings(const Rescue& rescue) {
+LeftOut obstacle_for_other_processes(const Rescue& rescue) {
   constexpr std::uint64_t enough_for_a_call = std::uint64_t{2} << 30;
   const Parts& parts = rescue.call.parts;
   const Request& request = rescue.call.request;
@@ -40,7 +40,7 @@ LeftOut obstacle_beside_settings(const Rescue& rescue) {
 LeftOut obstacle_to_waiting(Rescue& rescue) {
   if (rescue.settings.wait_ns == 0) return LeftOut::turned_off;
   if (!rescue.conditions.is_last_resort_due) return LeftOut::asks_again;
-  return obstacle_beside_settings(rescue);
+  return obstacle_for_other_processes(rescue);
 }
 
 RungOutcome wait_until(Rescue& rescue, std::uint64_t begun_ns, std::uint64_t deadline_ns) {
