@@ -7,10 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reporters/words/paths.hpp"
 #include "reporters/words/printable.hpp"
 #include "reporters/words/quantities.hpp"
-#include "runtime_hooks/core/caching_allocators.hpp"
 
 namespace cuwarden {
 namespace {

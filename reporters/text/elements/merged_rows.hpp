@@ -125,9 +125,9 @@ std::vector<Row> merged_rows(
 
 // Returns the report's leaks, sorted by bytes, most first. Leaks whose stacks look alike in this
 // style of the text report are merged if their kind, device, function and module are equal, too.
-// A style with folded stacks has two further conditions. The leaks must agree in the library that
-// asked for the memory and in whether they grow. If a library keeps their memory for itself
-// (is_kept_by_library()), all frames of their stacks must be equal. Memory that the end of a
+// A style with folded stacks has one further condition. Leaks whose memory a library keeps for
+// itself (is_kept_by_library()) must be equal in all frames of their stacks. All others must agree
+// in the library that asked for the memory and in whether they grow. Memory that the end of a
 // context released, and suppressed leaks, are left out. `done`: is called for each of the report's
 // leaks (rows of `leak_groups`) that is not left out.
 std::vector<model::LeakGroup> merged_leaks(

@@ -168,10 +168,10 @@ void FirstLaunch::succeeded(std::optional<std::int64_t> taken) noexcept {
                        parts.devices.lent_context_bytes(here_.device))
             : 0;
   if (taken)
-    change = divided(call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
-                     needed > before ? needed - before : 0,
-                     launches->heap_bytes.load(std::memory_order_relaxed),
-                     launches->any.load(std::memory_order_relaxed) && !is_code_measured_);
+    change = launch_memory_by_use(
+        call_.real(), here_.device, *taken - static_cast<std::int64_t>(again),
+        needed > before ? needed - before : 0, launches->heap_bytes.load(std::memory_order_relaxed),
+        launches->any.load(std::memory_order_relaxed) && !is_code_measured_);
   change.taken_again_bytes = again;
   if (change.heap_bytes != 0) launches->heap_bytes.store(0, std::memory_order_relaxed);
   launches->any.store(true, std::memory_order_relaxed);

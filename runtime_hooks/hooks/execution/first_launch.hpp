@@ -1,6 +1,6 @@
-// Measures the device memory that a kernel's first launch takes, which brings its code to the
-// device. If its threads need more local memory than those of all kernels before, the driver takes
-// that, too. It takes enough for as many threads as the device can hold at once.
+// Measures the device memory that a kernel's first launch takes. The launch brings the kernel's
+// code to the device. If the kernel's threads need more local memory than those of all kernels
+// before, the driver takes that, too: enough for as many threads as the device can hold at once.
 #pragma once
 
 #include <cstdint>

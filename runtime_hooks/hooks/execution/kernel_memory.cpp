@@ -30,9 +30,9 @@ std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes) {
   return std::min(taken, most);
 }
 
-ledger::ImplicitChange divided(const driver::RealDriver& real, DeviceOrdinal device,
-                               std::int64_t taken, std::uint64_t more_local_bytes,
-                               std::uint64_t heap_bytes, bool only_local) {
+ledger::ImplicitChange launch_memory_by_use(const driver::RealDriver& real, DeviceOrdinal device,
+                                            std::int64_t taken, std::uint64_t more_local_bytes,
+                                            std::uint64_t heap_bytes, bool only_local) {
   ledger::ImplicitChange change;
   if (more_local_bytes != 0)
     change.local_memory_bytes = std::min(

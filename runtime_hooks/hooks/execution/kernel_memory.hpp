@@ -18,9 +18,9 @@ inline constexpr std::uint64_t heap_management_bytes = 2 << 20;
 // Returns the number of threads that the device can hold at once; 0 if the driver does not say.
 std::uint64_t resident_threads(const driver::RealDriver&, DeviceOrdinal);
 
-// Returns how many of the bytes that one call took are the heap of device-side malloc; 0 if the
-// number does not fit a heap of that size. `taken`: bytes that the call took. `heap_bytes`: limit
-// that is set for the heap.
+// Returns how many of the bytes that one call took are the heap of device-side malloc. `taken`:
+// bytes that the call took. `heap_bytes`: limit that is set for the heap. Returns 0 if `taken` does
+// not fit a heap of that limit.
 std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes);
 
 // Divides the device memory that a kernel's first launch took into local memory of threads, the
@@ -28,8 +28,8 @@ std::int64_t heap_among(std::int64_t taken, std::uint64_t heap_bytes);
 // local memory of a thread beyond that of all kernels before. `heap_bytes`: limit of a heap that
 // may have been made. `only_local`: true if all that is not heap counts as local memory. It is
 // false for the process's first launch, which takes memory that its kernel does not need.
-ledger::ImplicitChange divided(const driver::RealDriver&, DeviceOrdinal, std::int64_t taken,
-                               std::uint64_t more_local_bytes, std::uint64_t heap_bytes,
-                               bool only_local);
+ledger::ImplicitChange launch_memory_by_use(const driver::RealDriver&, DeviceOrdinal,
+                                            std::int64_t taken, std::uint64_t more_local_bytes,
+                                            std::uint64_t heap_bytes, bool only_local);
 
 }  // namespace cuwarden::hooks

@@ -24,10 +24,10 @@ struct ImplicitBytes {
   std::uint64_t heap = 0;          // bytes taken by the driver for malloc() in kernels
   std::uint64_t streams = 0;       // bytes taken by the driver for streams
   std::uint64_t graphs = 0;        // bytes taken by the driver for executable graphs
-  // Bytes of local memory for one thread of the kernel that needed most. Kernels count that were
-  // launched or captured after the device's first context was made, or the first one since the
-  // device had none. A kernel counts only if it needs more than its context gives each thread
-  // anyway: 1 KiB, or the number that cuCtxSetLimit has set. 0: no kernel needed more.
+  // Bytes of local memory for one thread of the kernel that needed most, among the kernels that
+  // were launched or captured. Starts again at 0 when the device's last context ends. A kernel
+  // counts only if it needs more than its context gives each thread anyway: 1 KiB, or the number
+  // that cuCtxSetLimit has set. 0: no kernel needed more.
   std::uint64_t largest_local = 0;
 
   // Upper bound of a context's own size in bytes (measured: 527 MiB on an H200). If

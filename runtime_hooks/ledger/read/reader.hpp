@@ -65,8 +65,8 @@ class Reader {
   std::optional<IncidentHolderView> incident_holder(std::uint64_t row) const noexcept;
   // Returns this row of the table of other processes at a refusal; null: unused or damaged.
   std::optional<IncidentProcessView> incident_process(std::uint64_t row) const noexcept;
-  // Returns a row of the table of size classes of the driver's slabs, as they were at an incident;
-  // null if the row is unused or damaged.
+  // Returns this row of the table of size classes of the driver's slabs, as they were at a refusal;
+  // null: unused or damaged.
   std::optional<IncidentClassView> incident_class(std::uint64_t row) const noexcept;
   // Returns this row of the table of the driver's slabs at a refusal; null: unused or damaged.
   std::optional<IncidentSlabView> incident_slab(std::uint64_t row) const noexcept;

@@ -73,9 +73,9 @@ class Incidents {
   // result of refused() for the request; the other arguments equal those of that call. Also counts
   // the failure in the group, if memory or a graph was asked for. Returns the incident that counts
   // the request from now on; none if `known` has none. This is the incident of `known`, with an
-  // exception. If rungs have served all earlier requests of that incident, the failure belongs to a
-  // newer incident. Refused::first is then true if this call has begun it, and false if another
-  // thread has.
+  // exception. If `known` is not the incident's first refusal, rungs have served others of its
+  // requests, and none has failed, the failure belongs to a newer incident. Refused::first is then
+  // true if this call has begun it, and false if another thread has.
   Refused failed(const Refused& known, GroupId, const IncidentFacts& refusal, ThreadId,
                  std::uint64_t now_ns) noexcept;
   // Adds to the facts, by kind, the bytes and number of the process's live allocations on the

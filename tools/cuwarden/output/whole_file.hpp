@@ -58,8 +58,8 @@ class WholeFile {
   std::optional<UnfinishedFile> unfinished_;  // the temporary file, until it is renamed
   // Descriptor of the temporary file, or of the pipe or device.
   Descriptor file_;
-  // Takes the content, and writes it to the temporary file, file_. Null if that could not be made
-  // or opened, and once it was renamed.
+  // Takes the content, and writes it to file_. Null if there is no file_ because it could not be
+  // made or opened. Also null once the temporary file was renamed.
   std::unique_ptr<Output> output_;
 };
 

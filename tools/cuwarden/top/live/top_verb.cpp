@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <memory>
 #include <utility>
 
 #include "tools/cuwarden/ledgers/ledger_search.hpp"
