@@ -204,8 +204,8 @@ class ServingPools final : public tracking::ReadingListener {
   // or once the process is ending. Asks the driver for the size of the device's memory only if some
   // of it is locked.
   void interval_has_passed(DeviceOrdinal) noexcept override;
-  // Writes the pools' figures to the ledger, without calling the driver. device_was_read()
-  // and interval_has_passed() do nothing after this call. Must be called when the process begins to
+  // Writes the pools' figures to the ledger, without calling the driver. device_was_read() and
+  // interval_has_passed() do nothing after this call. Must be called when the process begins to
   // end.
   void process_is_ending() noexcept;
 

@@ -19,6 +19,7 @@
 #include "runtime_hooks/rescue/rungs/pending_frees.hpp"
 #include "runtime_hooks/rescue/rungs/reclaimers.hpp"
 #include "runtime_hooks/rescue/rungs/request.hpp"
+#include "runtime_hooks/rescue/rungs/rescue_conditions.hpp"
 #include "runtime_hooks/rescue/rungs/tried_rungs.hpp"
 
 namespace cuwarden::rescue {

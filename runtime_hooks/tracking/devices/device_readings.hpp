@@ -90,10 +90,10 @@ class DeviceReadings {
 
   // Asks the driver how full the current context's device is, and writes the answer into the
   // ledger: at most once in 100 ms, over all devices together, and for about 0.1 % of the time if
-  // the driver is slow, but once in 10 s at least.
-  // Then tells the listener. Calls ReadingListener::interval_has_passed() once in 100 ms. Also
-  // writes the host memory that the process holds, at most once in 250 ms. `now_ns` is the time
-  // since the process began.
+  // the driver is slow, but once in 10 s at least. Then tells the listeners. Also calls
+  // ReadingListener::interval_has_passed(), at most once in 100 ms, and writes the host memory that
+  // the process holds into the ledger, at most once in 250 ms. `now_ns` is the time since the
+  // process began.
   void read_now_and_then(std::uint64_t now_ns) noexcept {
     if (now_ns >= next_look_ns_.load(std::memory_order_relaxed)) look_around(now_ns);
   }
